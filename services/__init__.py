@@ -1,0 +1,1 @@
+"""The services of Tokenway and what starts them."""

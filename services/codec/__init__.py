@@ -1,0 +1,1 @@
+"""Text to token IDs and back: the protocols that clients speak."""

@@ -1,0 +1,1 @@
+"""Token IDs to logits and back: prefill, decode and the KV cache."""

@@ -1,0 +1,1 @@
+"""Starts the services of one machine and makes model folders."""

@@ -1,0 +1,1 @@
+"""Which replica serves a generation."""

@@ -1,0 +1,1 @@
+"""What the services have in common; it knows none of them."""
