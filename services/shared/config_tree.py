@@ -1,0 +1,165 @@
+"""A tree of dataclasses from dotted keys, with types checked and no value guessed."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from services.shared.byte_size import ByteSize
+
+T = TypeVar("T")
+
+
+class SettingError(Exception):
+    """What is wrong with one key."""
+
+    def __init__(self, key: str, fault: str) -> None:
+        super().__init__(f"{key} {fault}")
+        self.key = key
+
+
+def keys(cls: type) -> frozenset[str]:
+    """Every dotted key of the tree below `cls`."""
+    return frozenset(_types(cls))
+
+
+def build(cls: type[T], values: Mapping[str, Any], *, from_text: frozenset[str]) -> T:
+    """An instance of `cls` from dotted keys.
+
+    Args:
+        cls: a dataclass of bool, int, float, str, Path, ByteSize, StrEnum, tuples of these,
+            `| None` of these, and dataclasses. Its `__post_init__` raises ValueError with a text
+            that begins with the name of the field.
+        values: what is set.
+        from_text: the keys whose values are text to be read, as an environment has it.
+
+    Raises:
+        SettingError: a key that `cls` lacks, a value of another type or out of bounds, or a
+            required key that is not set.
+    """
+    known = _types(cls)
+    for key in values:
+        if key not in known:
+            raise SettingError(key, f"is unknown{_nearest(key, known)}")
+    parsed = {
+        key: _parse(key, known[key], value, from_text=key in from_text)
+        for key, value in values.items()
+    }
+    return _instance(cls, parsed, "")
+
+
+def _types(cls: type, prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, hint in get_type_hints(cls).items():
+        if is_dataclass(hint):
+            found |= _types(hint, f"{prefix}{name}.")  # type: ignore[arg-type]  # a class, as hints are
+        else:
+            found[f"{prefix}{name}"] = hint
+    return found
+
+
+def _instance(cls: type[T], parsed: Mapping[str, Any], prefix: str) -> T:
+    hints = get_type_hints(cls)
+    arguments: dict[str, Any] = {}
+    for field in fields(cls):  # type: ignore[arg-type]  # `type[T]` cannot say "of a dataclass"
+        key = f"{prefix}{field.name}"
+        hint = hints[field.name]
+        if is_dataclass(hint):
+            if _has_default(field) and not any(name.startswith(f"{key}.") for name in parsed):
+                continue
+            arguments[field.name] = _instance(hint, parsed, f"{key}.")  # type: ignore[arg-type]
+        elif key in parsed:
+            arguments[field.name] = parsed[key]
+        elif not _has_default(field):
+            raise SettingError(key, "must be set")
+    try:
+        return cls(**arguments)
+    except ValueError as error:
+        name, _, fault = str(error).partition(" ")
+        raise SettingError(f"{prefix}{name}", fault) from error
+
+
+def _has_default(field: Field[Any]) -> bool:
+    return field.default is not MISSING or field.default_factory is not MISSING
+
+
+def _nearest(key: str, known: Mapping[str, Any]) -> str:
+    last = key.rpartition(".")[2]
+    near = sorted(name for name in known if name.rpartition(".")[2] == last)
+    section = sorted(name for name in known if name.startswith(f"{key.rpartition('.')[0]}."))
+    choice = near or section
+    return f"; there is {', '.join(choice[:6])}" if choice else ""
+
+
+def _parse(key: str, hint: Any, value: Any, *, from_text: bool) -> Any:
+    try:
+        return _value(hint, value, from_text=from_text)
+    except ValueError as error:
+        raise SettingError(key, f"{error}, got {value!r}") from error
+
+
+def _value(hint: Any, value: Any, *, from_text: bool) -> Any:
+    """`value` as `hint`; ValueError says what it must be."""
+    if get_origin(hint) in (Union, types.UnionType):
+        (hint,) = (kind for kind in get_args(hint) if kind is not type(None))
+    if get_origin(hint) is tuple:
+        items = [item.strip() for item in value.split(",")] if from_text else value
+        if not isinstance(items, list):
+            raise ValueError("must be a list")
+        return tuple(_value(get_args(hint)[0], item, from_text=from_text) for item in items)
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        return _choice(hint, value)
+    kind = _KINDS[hint]
+    if from_text:
+        return kind.read(value)
+    if type(value) not in kind.accepts:
+        raise ValueError(f"must be {kind.words}")
+    return kind.read(value)
+
+
+def _choice(enum: type[StrEnum], value: Any) -> StrEnum:
+    if value not in list(enum):
+        raise ValueError(f"must be one of {', '.join(enum)}")
+    return enum(value)
+
+
+def _boolean(value: Any) -> bool:
+    known = {"true": True, "1": True, "false": False, "0": False}
+    if isinstance(value, bool):
+        return value
+    if value.lower() not in known:
+        raise ValueError("must be true or false")
+    return known[value.lower()]
+
+
+def _number(kind: Callable[[Any], Any], words: str) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        try:
+            return kind(value)
+        except (ValueError, OverflowError) as error:
+            raise ValueError(f"must be {words}") from error
+
+    return read
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    words: str
+    accepts: tuple[type, ...]
+    read: Callable[[Any], Any]
+
+
+_KINDS: dict[Any, _Kind] = {
+    bool: _Kind("true or false", (bool,), _boolean),
+    int: _Kind("an integer", (int,), _number(int, "an integer")),
+    float: _Kind("a number", (int, float), _number(float, "a number")),
+    str: _Kind("text", (str,), str),
+    Path: _Kind("a path", (str,), Path),
+    ByteSize: _Kind(
+        "bytes, for example 512MiB or 4GB", (int, str), lambda value: ByteSize.parse(str(value))
+    ),
+}

@@ -1,0 +1,61 @@
+"""Settings that more than one service has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from services.shared.bounds import at_least, within
+
+
+class LogLevel(StrEnum):
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServerSettings:
+    """Where a server listens; port 0 takes a free one."""
+
+    port: int
+    host: str = "127.0.0.1"
+
+    def __post_init__(self) -> None:
+        within("port", self.port, 0, 65535)
+        if not self.host:
+            raise ValueError("host must not be empty, got ''")
+
+    @property
+    def address(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HealthSettings:
+    """Where an HTTP service tells that it lives and that it can serve.
+
+    `initial_delay_seconds` is how long after the start it is not asked to be ready.
+    """
+
+    liveness_path: str = "/healthz"
+    readiness_path: str = "/readyz"
+    initial_delay_seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        for key, path in (
+            ("liveness_path", self.liveness_path),
+            ("readiness_path", self.readiness_path),
+        ):
+            if not path.startswith("/"):
+                raise ValueError(f"{key} must begin with /, got {path!r}")
+        at_least("initial_delay_seconds", self.initial_delay_seconds, 0)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TelemetrySettings:
+    """Logs, and where spans go; without an endpoint no span leaves the process."""
+
+    otlp_endpoint: str | None = None
+    log_level: LogLevel = LogLevel.INFO
