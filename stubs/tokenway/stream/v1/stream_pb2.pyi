@@ -135,14 +135,15 @@ Global___GenerateRequest: _TypeAlias = GenerateRequest  # noqa: Y015
 
 @_typing.final
 class GenerateResponse(_message.Message):
-    """One event of one generation: Accepted, then any number of Tokens, then Finished or Failed."""
+    """One event of one generation: Accepted, then any number of Tokens, then Finished. A failure is the
+    status of the call.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
     ACCEPTED_FIELD_NUMBER: _builtins.int
     TOKENS_FIELD_NUMBER: _builtins.int
     FINISHED_FIELD_NUMBER: _builtins.int
-    FAILED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def accepted(self) -> Global___Accepted:
         """The generation was taken. Once, before any token."""
@@ -155,23 +156,18 @@ class GenerateResponse(_message.Message):
     def finished(self) -> Global___Finished:
         """The output is complete."""
 
-    @_builtins.property
-    def failed(self) -> Global___Failed:
-        """The output breaks off."""
-
     def __init__(
         self,
         *,
         accepted: Global___Accepted | None = ...,
         tokens: Global___Tokens | None = ...,
         finished: Global___Finished | None = ...,
-        failed: Global___Failed | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "event", b"event", "failed", b"failed", "finished", b"finished", "tokens", b"tokens"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "event", b"event", "finished", b"finished", "tokens", b"tokens"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "event", b"event", "failed", b"failed", "finished", b"finished", "tokens", b"tokens"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "event", b"event", "finished", b"finished", "tokens", b"tokens"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["accepted", "tokens", "finished", "failed"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["accepted", "tokens", "finished"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 
@@ -397,7 +393,7 @@ class Submit(_message.Message):
     REQUEST_FIELD_NUMBER: _builtins.int
     TRACEPARENT_FIELD_NUMBER: _builtins.int
     stream_id: _builtins.int
-    """The client's name for the generation, used once within the session."""
+    """The client's name for the generation. Above all that the session used before."""
     traceparent: _builtins.str
     """W3C trace context of the caller."""
     @_builtins.property
@@ -511,7 +507,7 @@ class StepFrame(_message.Message):
 
     @_builtins.property
     def events(self) -> _containers.RepeatedCompositeFieldContainer[Global___StreamEvent]:
-        """Accepted, Finished and Failed events."""
+        """All other events."""
 
     def __init__(
         self,
@@ -569,6 +565,7 @@ class StreamEvent(_message.Message):
     ACCEPTED_FIELD_NUMBER: _builtins.int
     FINISHED_FIELD_NUMBER: _builtins.int
     FAILED_FIELD_NUMBER: _builtins.int
+    REFUSED_FIELD_NUMBER: _builtins.int
     stream_id: _builtins.int
     """The stream."""
     @_builtins.property
@@ -583,6 +580,10 @@ class StreamEvent(_message.Message):
     def failed(self) -> Global___Failed:
         """The output breaks off."""
 
+    @_builtins.property
+    def refused(self) -> Global___Refused:
+        """A Submit was ignored since its stream_id is not new; a stream of that name goes on undisturbed."""
+
     def __init__(
         self,
         *,
@@ -590,13 +591,36 @@ class StreamEvent(_message.Message):
         accepted: Global___Accepted | None = ...,
         finished: Global___Finished | None = ...,
         failed: Global___Failed | None = ...,
+        refused: Global___Refused | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "event", b"event", "failed", b"failed", "finished", b"finished"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "event", b"event", "failed", b"failed", "finished", b"finished", "refused", b"refused"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "event", b"event", "failed", b"failed", "finished", b"finished", "stream_id", b"stream_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "event", b"event", "failed", b"failed", "finished", b"finished", "refused", b"refused", "stream_id", b"stream_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["accepted", "finished", "failed"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["accepted", "finished", "failed", "refused"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 
 Global___StreamEvent: _TypeAlias = StreamEvent  # noqa: Y015
+
+@_typing.final
+class Refused(_message.Message):
+    """A command was ignored."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    message: _builtins.str
+    """Why."""
+    def __init__(
+        self,
+        *,
+        message: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Refused: _TypeAlias = Refused  # noqa: Y015

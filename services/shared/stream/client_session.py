@@ -1,0 +1,166 @@
+"""The client's side of a session: many generations over one stream to a token stream service."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncIterator
+
+import grpc
+from tokenway.stream.v1 import stream_pb2 as pb
+from tokenway.stream.v1 import stream_pb2_grpc as rpc
+
+from services.shared.errors import Code, InvalidRequest, Unavailable
+from services.shared.stream.event_wire import events_of
+from services.shared.stream.events import (
+    Cancel,
+    CancelReason,
+    Event,
+    Failed,
+    Finished,
+    Refused,
+    Sink,
+    Tokens,
+)
+from services.shared.stream.generation_wire import request_of
+from services.shared.stream.load import Load, ReplicaState
+from services.shared.stream.load_wire import load_from
+from services.shared.stream.source import Submission
+
+FIRST_BACKOFF_S = 0.05
+LAST_BACKOFF_S = 2.0
+
+_log = logging.getLogger(__name__)
+
+
+class _Stream:
+    """One generation: where its events go and which position comes next."""
+
+    __slots__ = ("next_position", "sink")
+
+    def __init__(self, sink: Sink, next_position: int) -> None:
+        self.sink = sink
+        self.next_position = next_position
+
+
+class ClientSession:
+    """A token source on the other side of a channel. `run` keeps the session up.
+
+    While it is down, `submit` raises Unavailable; generations that ran when it went down fail with
+    UNAVAILABLE, retryable. A server that skips or repeats a position fails that generation.
+    """
+
+    def __init__(self, channel: grpc.aio.Channel, name: str) -> None:
+        self.name = name
+        self._stub = rpc.TokenStreamServiceStub(channel)
+        self._streams: dict[int, _Stream] = {}
+        self._next_id = 0
+        self._commands: deque[pb.SessionRequest] = deque()
+        self._commanded = asyncio.Event()
+        self._load: Load | None = None
+
+    def load(self) -> Load:
+        """As last told; STARTING while the session is down."""
+        return self._load or Load(state=ReplicaState.STARTING)
+
+    def submit(self, submission: Submission) -> Cancel:
+        if self._load is None:
+            raise Unavailable(f"{self.name} is not reachable")
+        stream_id, self._next_id = self._next_id, self._next_id + 1
+        generation = submission.generation
+        self._streams[stream_id] = _Stream(submission.sink, len(generation.generated_ids))
+        self._command(
+            pb.SessionRequest(
+                submit=pb.Submit(
+                    stream_id=stream_id,
+                    request=request_of(generation),
+                    traceparent=submission.traceparent,
+                )
+            )
+        )
+
+        def cancel(reason: CancelReason) -> None:
+            self._cancel(stream_id, reason)
+
+        return cancel
+
+    async def run(self) -> None:
+        """Connects, and connects again whenever the session ends; ends by cancellation."""
+        backoff_s = FIRST_BACKOFF_S
+        while True:
+            try:
+                await self._connected()
+            except (grpc.aio.AioRpcError, InvalidRequest) as error:
+                reason = error.details() if isinstance(error, grpc.aio.AioRpcError) else str(error)
+                _log.info("session to %s ended: %s", self.name, reason)
+            finally:
+                was_up = self._load is not None
+                self._down()
+            backoff_s = FIRST_BACKOFF_S if was_up else min(2 * backoff_s, LAST_BACKOFF_S)
+            await asyncio.sleep(backoff_s)
+
+    async def _connected(self) -> None:
+        call = self._stub.Session(self._outgoing())
+        try:
+            async for response in call:
+                if response.HasField("load"):
+                    self._load = load_from(response.load)
+                for stream_id, event in events_of(response.frame):
+                    self._dispatch(stream_id, event)
+        finally:
+            call.cancel()
+
+    async def _outgoing(self) -> AsyncIterator[pb.SessionRequest]:
+        while True:
+            while self._commands:
+                yield self._commands.popleft()
+            self._commanded.clear()
+            await self._commanded.wait()
+
+    def _dispatch(self, stream_id: int, event: Event | Refused) -> None:
+        stream = self._streams.get(stream_id)
+        if isinstance(event, Refused):
+            _log.error("%s refused stream %d: %s", self.name, stream_id, event.message)
+        elif stream is None:
+            return
+        elif not isinstance(event, Tokens):
+            if isinstance(event, (Finished, Failed)):
+                del self._streams[stream_id]
+            stream.sink(event)
+        elif event.first_position == stream.next_position:
+            stream.next_position += len(event.ids)
+            stream.sink(event)
+        else:
+            self._misplaced(stream_id, stream, event.first_position)
+
+    def _misplaced(self, stream_id: int, stream: _Stream, position: int) -> None:
+        expected = stream.next_position
+        _log.error("%s sent position %d instead of %d", self.name, position, expected)
+        self._cancel(stream_id, CancelReason.UNSPECIFIED)
+        message = f"a replica sent position {position} instead of {expected}"
+        stream.sink(Failed(code=Code.DATA_LOSS, message=message, retryable=True))
+
+    def _cancel(self, stream_id: int, reason: CancelReason) -> None:
+        if self._streams.pop(stream_id, None) is not None:
+            self._command(
+                pb.SessionRequest(
+                    cancel=pb.Cancel(
+                        stream_id=stream_id, reason=pb.CancelReason.ValueType(reason.value)
+                    )
+                )
+            )
+
+    def _command(self, command: pb.SessionRequest) -> None:
+        self._commands.append(command)
+        self._commanded.set()
+
+    def _down(self) -> None:
+        self._load = None
+        self._commands.clear()
+        streams, self._streams = self._streams, {}
+        lost = Failed(
+            code=Code.UNAVAILABLE, message="the session to the replica ended", retryable=True
+        )
+        for stream in streams.values():
+            stream.sink(lost)

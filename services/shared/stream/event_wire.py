@@ -1,0 +1,218 @@
+"""Events and loads to messages and back; tokens of many streams travel in columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from tokenway.stream.v1 import stream_pb2 as pb
+from tokenway.types.v1 import types_pb2 as types
+
+from services.shared.errors import Code, InvalidRequest
+from services.shared.stream.events import (
+    Accepted,
+    CachedTokens,
+    Event,
+    Failed,
+    Finished,
+    FinishReason,
+    Logprobs,
+    Refused,
+    Timeline,
+    Tokens,
+    Usage,
+)
+
+_CODES: dict[int, Code] = {code.value: code for code in Code}
+_REASONS: dict[int, FinishReason] = {reason.value: reason for reason in FinishReason}
+
+
+def frame_of(events: Mapping[int, Sequence[Event | Refused]]) -> pb.StepFrame:
+    """One frame with the events of many streams."""
+    frame = pb.StepFrame()
+    stream_ids: list[int] = []
+    first_positions: list[int] = []
+    counts: list[int] = []
+    token_ids: list[int] = []
+    for stream_id, stream_events in events.items():
+        for event in stream_events:
+            if not isinstance(event, Tokens):
+                frame.events.append(_stream_event(stream_id, event))
+                continue
+            stream_ids.append(stream_id)
+            first_positions.append(event.first_position)
+            counts.append(len(event.ids))
+            token_ids += event.ids
+            if event.logprobs is not None:
+                frame.logprobs.add(stream_id=stream_id, logprobs=logprobs_of(event.logprobs))
+    frame.stream_ids.extend(stream_ids)
+    frame.first_positions.extend(first_positions)
+    frame.counts.extend(counts)
+    frame.token_ids.extend(token_ids)
+    return frame
+
+
+def events_of(frame: pb.StepFrame) -> Iterator[tuple[int, Event | Refused]]:
+    """The events of a frame: for each stream Accepted, then tokens, then its end.
+
+    Raises:
+        InvalidRequest: the columns do not belong together.
+    """
+    ends: list[tuple[int, Event | Refused]] = []
+    for message in frame.events:
+        event = _event_from(message)
+        if isinstance(event, Accepted):
+            yield message.stream_id, event
+        else:
+            ends.append((message.stream_id, event))
+    yield from _tokens_of(frame)
+    yield from ends
+
+
+def _tokens_of(frame: pb.StepFrame) -> Iterator[tuple[int, Event]]:
+    token_ids = list(frame.token_ids)
+    counts = list(frame.counts)
+    columns = (len(frame.stream_ids), len(frame.first_positions), len(counts))
+    if len(set(columns)) != 1 or sum(counts) != len(token_ids):
+        raise InvalidRequest(
+            f"a frame's columns must fit together, got {columns} for {len(token_ids)} tokens"
+        )
+    logprobs = {entry.stream_id: logprobs_from(entry.logprobs) for entry in frame.logprobs}
+    offset = 0
+    for stream_id, first, count in zip(
+        frame.stream_ids, frame.first_positions, counts, strict=True
+    ):
+        ids = token_ids[offset : offset + count]
+        offset += count
+        yield stream_id, Tokens(first, ids, logprobs.get(stream_id) if logprobs else None)
+
+
+def response_of(event: Accepted | Tokens | Finished) -> pb.GenerateResponse:
+    """The message of one event on the simple door."""
+    match event:
+        case Accepted():
+            return pb.GenerateResponse(accepted=_accepted_of(event))
+        case Finished():
+            return pb.GenerateResponse(finished=_finished_of(event))
+        case Tokens(first, ids, logprobs):
+            return pb.GenerateResponse(
+                tokens=pb.Tokens(
+                    first_position=first,
+                    token_ids=ids,
+                    logprobs=None if logprobs is None else logprobs_of(logprobs),
+                )
+            )
+
+
+def _stream_event(stream_id: int, event: Accepted | Finished | Failed | Refused) -> pb.StreamEvent:
+    match event:
+        case Accepted():
+            return pb.StreamEvent(stream_id=stream_id, accepted=_accepted_of(event))
+        case Finished():
+            return pb.StreamEvent(stream_id=stream_id, finished=_finished_of(event))
+        case Refused(message):
+            return pb.StreamEvent(stream_id=stream_id, refused=pb.Refused(message=message))
+        case Failed(code=code, message=message, retryable=retryable, field=field):
+            failed = pb.Failed(
+                code=code.value,
+                message=message,
+                retryable=retryable,
+                field=field,
+            )
+            return pb.StreamEvent(stream_id=stream_id, failed=failed)
+
+
+def _event_from(message: pb.StreamEvent) -> Accepted | Finished | Failed | Refused:
+    match message.WhichOneof("event"):
+        case "accepted":
+            return _accepted_from(message.accepted)
+        case "finished":
+            return _finished_from(message.finished)
+        case "failed":
+            failed = message.failed
+            return Failed(
+                code=_CODES.get(failed.code, Code.UNKNOWN),
+                message=failed.message,
+                retryable=failed.retryable,
+                field=failed.field if failed.HasField("field") else None,
+            )
+        case _:
+            return Refused(message.refused.message)
+
+
+def _accepted_of(event: Accepted) -> pb.Accepted:
+    cached = event.cached_tokens
+    return pb.Accepted(
+        prompt_tokens=event.prompt_tokens,
+        cached_tokens=types.CachedTokens(
+            device=cached.device, host=cached.host, peer=cached.peer, service=cached.service
+        ),
+        seed=event.seed,
+    )
+
+
+def _accepted_from(message: pb.Accepted) -> Accepted:
+    cached = message.cached_tokens
+    return Accepted(
+        prompt_tokens=message.prompt_tokens,
+        cached_tokens=CachedTokens(
+            device=cached.device, host=cached.host, peer=cached.peer, service=cached.service
+        ),
+        seed=message.seed,
+    )
+
+
+def _finished_of(event: Finished) -> pb.Finished:
+    usage, timeline = event.usage, event.timeline
+    return pb.Finished(
+        reason=types.FinishReason.ValueType(event.reason),
+        stop_token_id=event.stop_token_id,
+        usage=types.Usage(
+            prompt_tokens=usage.prompt_tokens,
+            cached_tokens=usage.cached_tokens,
+            completion_tokens=usage.completion_tokens,
+        ),
+        timeline=types.Timeline(
+            queued_us=timeline.queued_us,
+            prefill_us=timeline.prefill_us,
+            decode_us=timeline.decode_us,
+            preemptions=timeline.preemptions,
+        ),
+    )
+
+
+def _finished_from(message: pb.Finished) -> Finished:
+    reason = _REASONS.get(message.reason)
+    if reason is None:
+        raise InvalidRequest(f"finish reason {message.reason} is not known")
+    usage, timeline = message.usage, message.timeline
+    return Finished(
+        reason=reason,
+        stop_token_id=message.stop_token_id if message.HasField("stop_token_id") else None,
+        usage=Usage(
+            prompt_tokens=usage.prompt_tokens,
+            cached_tokens=usage.cached_tokens,
+            completion_tokens=usage.completion_tokens,
+        ),
+        timeline=Timeline(
+            queued_us=timeline.queued_us,
+            prefill_us=timeline.prefill_us,
+            decode_us=timeline.decode_us,
+            preemptions=timeline.preemptions,
+        ),
+    )
+
+
+def logprobs_of(logprobs: Logprobs) -> pb.Logprobs:
+    return pb.Logprobs(
+        chosen=logprobs.chosen,
+        top_token_ids=logprobs.top_token_ids,
+        top_logprobs=logprobs.top_logprobs,
+    )
+
+
+def logprobs_from(message: pb.Logprobs) -> Logprobs:
+    return Logprobs(
+        chosen=list(message.chosen),
+        top_token_ids=list(message.top_token_ids),
+        top_logprobs=list(message.top_logprobs),
+    )

@@ -1,0 +1,40 @@
+"""What a service can take, as it stands at one moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class ReplicaState(IntEnum):
+    """What a replica is able to do."""
+
+    STARTING = 1
+    READY = 2
+    DRAINING = 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeviceMemory:
+    """Memory of the device in bytes, as NVML tells it."""
+
+    total_bytes: int
+    used_bytes: int
+    free_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Load:
+    """Counts of generations, tokens and blocks; microseconds of the last step."""
+
+    state: ReplicaState
+    running: int = 0
+    waiting: int = 0
+    pending_prompt_tokens: int = 0
+    outstanding_tokens: int = 0
+    free_blocks: int = 0
+    cached_blocks: int = 0
+    total_blocks: int = 0
+    step_us: int = 0
+    progress_age_ms: int = 0
+    device_memory: DeviceMemory | None = None

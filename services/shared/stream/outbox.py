@@ -1,0 +1,58 @@
+"""Events that wait for one reader, merged by stream."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Generic, TypeVar, cast
+
+from services.shared.stream.events import Tokens
+
+Item = TypeVar("Item")
+
+
+class Outbox(Generic[Item]):
+    """Holds the events of many streams between a step and the wire.
+
+    Positions make merging safe: the tokens that wait for a stream are one event, so an outbox never
+    holds more than its generations' lengths, however slow its reader is.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, list[Item]] = {}
+        self._wake = asyncio.Event()
+        self.closed = False
+
+    def put(self, stream_id: int, event: Item) -> None:
+        waiting = self._waiting.get(stream_id)
+        if waiting is None:
+            self._waiting[stream_id] = [event]
+            self._wake.set()
+            return
+        last = waiting[-1]
+        if isinstance(event, Tokens) and isinstance(last, Tokens):
+            waiting[-1] = cast("Item", last.followed_by(event))
+        else:
+            waiting.append(event)
+
+    def drop(self, stream_id: int) -> None:
+        """Forgets what waits for a stream."""
+        self._waiting.pop(stream_id, None)
+
+    def take(self) -> dict[int, list[Item]]:
+        """All that waits: stream to events in order."""
+        taken, self._waiting = self._waiting, {}
+        self._wake.clear()
+        return taken
+
+    async def filled(self, timeout_s: float | None = None) -> None:
+        """Returns when something waits, when the outbox is closed, or after `timeout_s`."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+
+    def close(self) -> None:
+        """Wakes the reader for the last time."""
+        self.closed = True
+        self._wake.set()

@@ -1,0 +1,100 @@
+"""The server's side of a session: commands in, step frames out."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from functools import partial
+from time import monotonic
+
+from tokenway.stream.v1 import stream_pb2 as pb
+
+from services.shared.errors import Internal, ServiceError
+from services.shared.stream.event_wire import frame_of
+from services.shared.stream.events import (
+    Cancel,
+    CancelReason,
+    Event,
+    Failed,
+    Finished,
+    Refused,
+)
+from services.shared.stream.generation_wire import generation_from
+from services.shared.stream.load_wire import load_of
+from services.shared.stream.outbox import Outbox
+from services.shared.stream.source import Submission, TokenSource
+
+LOAD_INTERVAL_S = 0.1
+IDLE_INTERVAL_S = 1.0
+
+_REASONS: dict[int, CancelReason] = {reason.value: reason for reason in CancelReason}
+
+_log = logging.getLogger(__name__)
+
+
+class ServerSession:
+    """The generations of one client; they end with it."""
+
+    def __init__(self, source: TokenSource) -> None:
+        self._source = source
+        self._outbox: Outbox[Event | Refused] = Outbox()
+        self._cancels: dict[int, Cancel] = {}
+        self._last_id = -1
+        self._load_due = 0.0
+
+    async def read(self, requests: AsyncIterator[pb.SessionRequest]) -> None:
+        """Carries out commands until the client has no more."""
+        try:
+            async for request in requests:
+                match request.WhichOneof("command"):
+                    case "submit":
+                        self._submit(request.submit)
+                    case "cancel":
+                        self._cancel(request.cancel)
+        finally:
+            self._outbox.close()
+
+    async def responses(self) -> AsyncIterator[pb.SessionResponse]:
+        """Frames as events come, at least one a second, until the client is done."""
+        while not self._outbox.closed:
+            response = pb.SessionResponse(frame=frame_of(self._outbox.take()))
+            if monotonic() >= self._load_due:
+                self._load_due = monotonic() + LOAD_INTERVAL_S
+                response.load.CopyFrom(load_of(self._source.load()))
+            yield response
+            await self._outbox.filled(IDLE_INTERVAL_S)
+
+    def close(self) -> None:
+        """Cancels what still runs."""
+        cancels, self._cancels = self._cancels, {}
+        for cancel in cancels.values():
+            cancel(CancelReason.CLIENT_GONE)
+
+    def _submit(self, submit: pb.Submit) -> None:
+        stream_id = submit.stream_id
+        if stream_id <= self._last_id:
+            message = f"stream_id must be above {self._last_id}, got {stream_id}"
+            self._outbox.put(stream_id, Refused(message))
+            return
+        self._last_id = stream_id
+        sink = partial(self._deliver, stream_id)
+        try:
+            generation = generation_from(submit.request)
+            submission = Submission(generation, submit.traceparent, sink)
+            self._cancels[stream_id] = self._source.submit(submission)
+        except ServiceError as error:
+            sink(Failed.of(error))
+        except Exception:  # noqa: BLE001  # a bug in one submission must not end its neighbours
+            _log.exception("submit failed", extra={"fields": {"traceparent": submit.traceparent}})
+            sink(Failed.of(Internal("internal error")))
+
+    def _cancel(self, cancel: pb.Cancel) -> None:
+        cancel_stream = self._cancels.pop(cancel.stream_id, None)
+        if cancel_stream is not None:
+            cancel_stream(_REASONS.get(cancel.reason, CancelReason.UNSPECIFIED))
+            self._outbox.drop(cancel.stream_id)
+
+    def _deliver(self, stream_id: int, event: Event) -> None:
+        if isinstance(event, (Finished, Failed)):
+            self._cancels.pop(stream_id, None)
+        self._outbox.put(stream_id, event)

@@ -1,0 +1,59 @@
+"""TokenStreamService over a token source; engines and routers serve it alike."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from tokenway.stream.v1 import stream_pb2 as pb
+from tokenway.stream.v1 import stream_pb2_grpc as rpc
+
+from services.shared.stream.event_wire import response_of
+from services.shared.stream.events import Failed
+from services.shared.stream.generate import generate
+from services.shared.stream.generation_wire import generation_from
+from services.shared.stream.server_session import ServerSession
+from services.shared.stream.source import TokenSource
+
+if TYPE_CHECKING:
+    import grpc
+
+    GenerateContext = grpc.aio.ServicerContext[
+        pb.GenerateRequest, AsyncIterator[pb.GenerateResponse]
+    ]
+    SessionContext = grpc.aio.ServicerContext[
+        AsyncIterator[pb.SessionRequest], AsyncIterator[pb.SessionResponse]
+    ]
+
+
+class TokenStreamServicer(rpc.TokenStreamServiceServicer):
+    """Both doors of a source: one generation per call, or many per session."""
+
+    def __init__(self, source: TokenSource) -> None:
+        self._source = source
+
+    async def Generate(
+        self, request: pb.GenerateRequest, context: GenerateContext
+    ) -> AsyncIterator[pb.GenerateResponse]:
+        metadata = dict(context.invocation_metadata() or ())
+        traceparent = str(metadata.get("traceparent", ""))
+        events = generate(self._source, generation_from(request), traceparent)
+        async with aclosing(events):
+            async for event in events:
+                if isinstance(event, Failed):
+                    raise event.error()
+                yield response_of(event)
+
+    async def Session(
+        self, request_iterator: AsyncIterator[pb.SessionRequest], context: SessionContext
+    ) -> AsyncIterator[pb.SessionResponse]:
+        session = ServerSession(self._source)
+        reader = asyncio.create_task(session.read(request_iterator))
+        try:
+            async for response in session.responses():
+                yield response
+        finally:
+            session.close()
+            reader.cancel()
