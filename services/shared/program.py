@@ -1,0 +1,74 @@
+"""A service as a program: arguments, settings, telemetry, signals and the last words."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
+from services.shared import logs, telemetry
+from services.shared.config import BadConfig, load
+from services.shared.model_folder import BadModelFolder
+from services.shared.server import CannotListen
+from services.shared.settings import LogLevel, TelemetrySettings
+
+REFUSED = 2
+"""Exit status of a start that the operator must change something for."""
+
+_log = logging.getLogger(__name__)
+
+
+class ServiceSettings(Protocol):
+    @property
+    def telemetry(self) -> TelemetrySettings: ...
+
+
+S = TypeVar("S", bound=ServiceSettings)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Program(Generic[S]):
+    """A service.
+
+    Attributes:
+        name: engine, router or codec.
+        settings: the dataclass that `--config` and the environment fill in.
+        aliases: older names of environment variables, each with its dotted key.
+        serve: runs the service until the event is set, then drains it and returns.
+    """
+
+    name: str
+    settings: type[S]
+    aliases: Mapping[str, str]
+    serve: Callable[[S, asyncio.Event], Awaitable[None]]
+
+    def run(self, argv: Sequence[str]) -> int:
+        """Runs until SIGTERM or SIGINT and gives the exit status.
+
+        A start that the operator can mend ends with one log line of level error and REFUSED.
+        """
+        parser = argparse.ArgumentParser(prog=f"tokenway {self.name}")
+        parser.add_argument("--config", type=Path, help="YAML file; the environment goes before it")
+        arguments = parser.parse_args(argv)
+        logs.start(self.name, LogLevel.INFO)
+        try:
+            settings = load(self.settings, arguments.config, os.environ, self.aliases)
+            telemetry.start(self.name, settings.telemetry)
+            asyncio.run(self._until_signalled(settings))
+        except (BadConfig, BadModelFolder, CannotListen) as error:
+            _log.error("%s", error)
+            return REFUSED
+        return 0
+
+    async def _until_signalled(self, settings: S) -> None:
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        await self.serve(settings, stop)
