@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import Callable
+from time import monotonic
 
 import grpc
 from tokenway.stream.v1 import stream_pb2 as pb
 from tokenway.stream.v1 import stream_pb2_grpc as rpc
 
 from services.shared.errors import Code, InvalidRequest, Unavailable
+from services.shared.stream.commands import Commands
 from services.shared.stream.event_wire import events_of
 from services.shared.stream.events import (
+    Accepted,
     Cancel,
     CancelReason,
     Event,
     Failed,
-    Finished,
     Refused,
     Sink,
     Tokens,
@@ -49,15 +50,25 @@ class ClientSession:
 
     While it is down, `submit` raises Unavailable; generations that ran when it went down fail with
     UNAVAILABLE, retryable. A server that skips or repeats a position fails that generation.
+
+    Args:
+        channel: the caller closes it after `run` has ended.
+        name: names the server in logs and errors.
+        on_load: told each load that comes, and None when the session goes down.
     """
 
-    def __init__(self, channel: grpc.aio.Channel, name: str) -> None:
+    def __init__(
+        self,
+        channel: grpc.aio.Channel,
+        name: str,
+        on_load: Callable[[Load | None], None] = lambda _: None,
+    ) -> None:
         self.name = name
         self._stub = rpc.TokenStreamServiceStub(channel)
+        self._on_load = on_load
         self._streams: dict[int, _Stream] = {}
         self._next_id = 0
-        self._commands: deque[pb.SessionRequest] = deque()
-        self._commanded = asyncio.Event()
+        self._commands = Commands()
         self._load: Load | None = None
 
     def load(self) -> Load:
@@ -70,7 +81,7 @@ class ClientSession:
         stream_id, self._next_id = self._next_id, self._next_id + 1
         generation = submission.generation
         self._streams[stream_id] = _Stream(submission.sink, len(generation.generated_ids))
-        self._command(
+        self._commands.put(
             pb.SessionRequest(
                 submit=pb.Submit(
                     stream_id=stream_id,
@@ -89,50 +100,53 @@ class ClientSession:
         """Connects, and connects again whenever the session ends; ends by cancellation."""
         backoff_s = FIRST_BACKOFF_S
         while True:
+            began = monotonic()
             try:
                 await self._connected()
-            except (grpc.aio.AioRpcError, InvalidRequest) as error:
-                reason = error.details() if isinstance(error, grpc.aio.AioRpcError) else str(error)
-                _log.info("session to %s ended: %s", self.name, reason)
+            except grpc.aio.AioRpcError as error:
+                _log.info("session to %s ended: %s", self.name, error.details())
+            except InvalidRequest as error:
+                _log.error("%s does not speak the protocol: %s", self.name, error.message)
             finally:
-                was_up = self._load is not None
                 self._down()
-            backoff_s = FIRST_BACKOFF_S if was_up else min(2 * backoff_s, LAST_BACKOFF_S)
+            lasted = monotonic() - began > LAST_BACKOFF_S
+            backoff_s = FIRST_BACKOFF_S if lasted else min(2 * backoff_s, LAST_BACKOFF_S)
             await asyncio.sleep(backoff_s)
 
     async def _connected(self) -> None:
-        call = self._stub.Session(self._outgoing())
+        commands = self._commands = Commands()
+        call = self._stub.Session(aiter(commands))
         try:
             async for response in call:
-                if response.HasField("load"):
-                    self._load = load_from(response.load)
-                for stream_id, event in events_of(response.frame):
-                    self._dispatch(stream_id, event)
+                self._receive(response)
         finally:
+            commands.close()
             call.cancel()
 
-    async def _outgoing(self) -> AsyncIterator[pb.SessionRequest]:
-        while True:
-            while self._commands:
-                yield self._commands.popleft()
-            self._commanded.clear()
-            await self._commanded.wait()
+    def _receive(self, response: pb.SessionResponse | None) -> None:
+        if response is None:  # what grpc makes of bytes that are no message
+            raise InvalidRequest("a response could not be read")
+        if response.HasField("load"):
+            self._load = load_from(response.load)
+            self._on_load(self._load)
+        for stream_id, event in events_of(response.frame):
+            self._dispatch(stream_id, event)
 
     def _dispatch(self, stream_id: int, event: Event | Refused) -> None:
         stream = self._streams.get(stream_id)
-        if isinstance(event, Refused):
-            _log.error("%s refused stream %d: %s", self.name, stream_id, event.message)
-        elif stream is None:
+        if stream is None:
             return
-        elif not isinstance(event, Tokens):
-            if isinstance(event, (Finished, Failed)):
-                del self._streams[stream_id]
-            stream.sink(event)
-        elif event.first_position == stream.next_position:
+        if isinstance(event, Tokens):
+            if event.first_position != stream.next_position:
+                self._misplaced(stream_id, stream, event.first_position)
+                return
             stream.next_position += len(event.ids)
-            stream.sink(event)
-        else:
-            self._misplaced(stream_id, stream, event.first_position)
+        elif isinstance(event, Refused):
+            _log.error("%s refused stream %d: %s", self.name, stream_id, event.message)
+            return
+        elif not isinstance(event, Accepted):
+            del self._streams[stream_id]
+        stream.sink(event)
 
     def _misplaced(self, stream_id: int, stream: _Stream, position: int) -> None:
         expected = stream.next_position
@@ -143,21 +157,13 @@ class ClientSession:
 
     def _cancel(self, stream_id: int, reason: CancelReason) -> None:
         if self._streams.pop(stream_id, None) is not None:
-            self._command(
-                pb.SessionRequest(
-                    cancel=pb.Cancel(
-                        stream_id=stream_id, reason=pb.CancelReason.ValueType(reason.value)
-                    )
-                )
-            )
-
-    def _command(self, command: pb.SessionRequest) -> None:
-        self._commands.append(command)
-        self._commanded.set()
+            cancel = pb.Cancel(stream_id=stream_id, reason=pb.CancelReason.ValueType(reason.value))
+            self._commands.put(pb.SessionRequest(cancel=cancel))
 
     def _down(self) -> None:
-        self._load = None
-        self._commands.clear()
+        if self._load is not None:
+            self._load = None
+            self._on_load(None)
         streams, self._streams = self._streams, {}
         lost = Failed(
             code=Code.UNAVAILABLE, message="the session to the replica ended", retryable=True

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from services.shared.errors import InvalidRequest, MissingField
+from services.shared.stream.limits import above_zero, at_most, within
 
 MAX_REQUEST_ID_CHARACTERS = 128
 MAX_STOP_TOKENS = 1024
@@ -14,6 +15,7 @@ MAX_LOGIT_BIASES = 1024
 MAX_LOGPROBS = 20
 MAX_SEED = 2**64 - 1
 MAX_SALT_BYTES = 64
+MAX_TIMEOUT_MS = 2**32 - 1
 
 
 class PriorityClass(IntEnum):
@@ -108,7 +110,7 @@ class QualityOfService:
     timeout_ms: int | None = None
 
     def __post_init__(self) -> None:
-        within("quality_of_service.timeout_ms", self.timeout_ms, 1, 2**32 - 1)
+        within("quality_of_service.timeout_ms", self.timeout_ms, 1, MAX_TIMEOUT_MS)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -164,23 +166,3 @@ class Generation:
                 f"got {len(self.generated_ids)}",
                 field="generated_ids",
             )
-
-
-def within(name: str, value: float | None, low: float, high: float) -> None:
-    """Refuses values outside [low, high], NaN included; None passes."""
-    if value is not None and not low <= value <= high:
-        raise InvalidRequest(f"{name} must be {low} to {high}, got {value}", field=name)
-
-
-def above_zero(name: str, value: float | None, high: float) -> None:
-    """Refuses values outside (0, high], NaN included; None passes."""
-    if value is not None and not 0 < value <= high:
-        raise InvalidRequest(f"{name} must be above 0 and at most {high}, got {value}", field=name)
-
-
-def at_most(name: str, value: Sequence[object], limit: int) -> None:
-    """Refuses what is longer than `limit`."""
-    if len(value) > limit:
-        raise InvalidRequest(
-            f"{name} must have at most {limit} entries, got {len(value)}", field=name
-        )

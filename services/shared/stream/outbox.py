@@ -9,6 +9,8 @@ from services.shared.stream.events import Tokens
 
 Item = TypeVar("Item")
 
+MAX_STREAMS = 8192
+
 
 class Outbox(Generic[Item]):
     """Holds the events of many streams between a step and the wire.
@@ -20,6 +22,7 @@ class Outbox(Generic[Item]):
     def __init__(self) -> None:
         self._waiting: dict[int, list[Item]] = {}
         self._wake = asyncio.Event()
+        self._taken = asyncio.Event()
         self.closed = False
 
     def put(self, stream_id: int, event: Item) -> None:
@@ -27,11 +30,9 @@ class Outbox(Generic[Item]):
         if waiting is None:
             self._waiting[stream_id] = [event]
             self._wake.set()
-            return
-        last = waiting[-1]
-        if isinstance(event, Tokens) and isinstance(last, Tokens):
-            waiting[-1] = cast("Item", last.followed_by(event))
-        else:
+        elif isinstance(event, Tokens):
+            _merge(cast("list[object]", waiting), event)
+        elif event not in waiting:
             waiting.append(event)
 
     def drop(self, stream_id: int) -> None:
@@ -42,7 +43,14 @@ class Outbox(Generic[Item]):
         """All that waits: stream to events in order."""
         taken, self._waiting = self._waiting, {}
         self._wake.clear()
+        self._taken.set()
         return taken
+
+    async def room(self) -> None:
+        """Returns when fewer than MAX_STREAMS wait: who does not read is not listened to either."""
+        while len(self._waiting) >= MAX_STREAMS:
+            self._taken.clear()
+            await self._taken.wait()
 
     async def filled(self, timeout_s: float | None = None) -> None:
         """Returns when something waits, when the outbox is closed, or after `timeout_s`."""
@@ -56,3 +64,11 @@ class Outbox(Generic[Item]):
         """Wakes the reader for the last time."""
         self.closed = True
         self._wake.set()
+
+
+def _merge(waiting: list[object], tokens: Tokens) -> None:
+    for index, earlier in enumerate(waiting):
+        if isinstance(earlier, Tokens):
+            waiting[index] = earlier.followed_by(tokens)
+            return
+    waiting.append(tokens)

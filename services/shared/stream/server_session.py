@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator
 from functools import partial
 from time import monotonic
 
+from google.protobuf.message import DecodeError
 from tokenway.stream.v1 import stream_pb2 as pb
 
-from services.shared.errors import Internal, ServiceError
+from services.shared.errors import Internal, InvalidRequest, ServiceError
 from services.shared.stream.event_wire import frame_of
 from services.shared.stream.events import (
     Cancel,
@@ -43,7 +44,11 @@ class ServerSession:
         self._load_due = 0.0
 
     async def read(self, requests: AsyncIterator[pb.SessionRequest]) -> None:
-        """Carries out commands until the client has no more."""
+        """Carries out commands until the client has no more.
+
+        Raises:
+            InvalidRequest: bytes that are no command.
+        """
         try:
             async for request in requests:
                 match request.WhichOneof("command"):
@@ -51,6 +56,9 @@ class ServerSession:
                         self._submit(request.submit)
                     case "cancel":
                         self._cancel(request.cancel)
+                await self._outbox.room()
+        except DecodeError as error:
+            raise InvalidRequest("a command could not be read") from error
         finally:
             self._outbox.close()
 
@@ -73,7 +81,7 @@ class ServerSession:
     def _submit(self, submit: pb.Submit) -> None:
         stream_id = submit.stream_id
         if stream_id <= self._last_id:
-            message = f"stream_id must be above {self._last_id}, got {stream_id}"
+            message = f"stream_id must be above all that were used before, got {stream_id}"
             self._outbox.put(stream_id, Refused(message))
             return
         self._last_id = stream_id

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tokenway.stream.v1 import stream_pb2 as pb
@@ -13,6 +14,7 @@ from tokenway.stream.v1 import stream_pb2_grpc as rpc
 from services.shared.stream.event_wire import response_of
 from services.shared.stream.events import Failed
 from services.shared.stream.generate import generate
+from services.shared.stream.generation import MAX_TIMEOUT_MS, Generation
 from services.shared.stream.generation_wire import generation_from
 from services.shared.stream.server_session import ServerSession
 from services.shared.stream.source import TokenSource
@@ -28,6 +30,15 @@ if TYPE_CHECKING:
     ]
 
 
+def within(generation: Generation, remaining_s: float | None) -> Generation:
+    """The generation with the call's deadline, where that is the earlier one."""
+    quality = generation.quality_of_service
+    if remaining_s is None or remaining_s * 1000 >= (quality.timeout_ms or MAX_TIMEOUT_MS):
+        return generation
+    quality = replace(quality, timeout_ms=max(1, int(remaining_s * 1000)))
+    return replace(generation, quality_of_service=quality)
+
+
 class TokenStreamServicer(rpc.TokenStreamServiceServicer):
     """Both doors of a source: one generation per call, or many per session."""
 
@@ -39,7 +50,8 @@ class TokenStreamServicer(rpc.TokenStreamServiceServicer):
     ) -> AsyncIterator[pb.GenerateResponse]:
         metadata = dict(context.invocation_metadata() or ())
         traceparent = str(metadata.get("traceparent", ""))
-        events = generate(self._source, generation_from(request), traceparent)
+        generation = within(generation_from(request), context.time_remaining())
+        events = generate(self._source, generation, traceparent)
         async with aclosing(events):
             async for event in events:
                 if isinstance(event, Failed):
@@ -54,6 +66,8 @@ class TokenStreamServicer(rpc.TokenStreamServiceServicer):
         try:
             async for response in session.responses():
                 yield response
+            await reader
         finally:
             session.close()
             reader.cancel()
+            await asyncio.gather(reader, return_exceptions=True)
