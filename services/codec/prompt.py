@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from services.codec.conversation import Conversation
+from services.codec.controls import Controls, mark
+from services.codec.conversation import Conversation, Role
+from services.codec.pieces import PieceCache
+from services.codec.self_test import SelfTest
+from services.codec.template import RENDER_BUDGET, ChatTemplate
 from services.codec.tokenizer import Tokenizer
+from services.codec.turns import TemplateTurns, check_text
+from services.shared.errors import InvalidRequest
 from services.shared.model_folder import ModelFolder
 
 
 class PromptEncoder:
     """Applies the model's own chat template and tokenizer. Thread-safe; call it in worker threads.
+
+    Control tokens in the text of a caller are broken before the template runs. The prompt is then
+    cut at the control tokens that are still whole, which only the template can have written, and
+    what lies between is encoded by a tokenizer that knows no control token.
 
     Args:
         folder: holds tokenizer.json, tokenizer_config.json and the chat template.
@@ -20,7 +30,12 @@ class PromptEncoder:
 
     def __init__(self, folder: ModelFolder, *, cache_bytes: int) -> None:
         self.tokenizer = Tokenizer(folder)
-        self._cache_bytes = cache_bytes
+        self._template = ChatTemplate(folder)
+        self._controls = Controls(self.tokenizer.controls, self._template.literals)
+        self._turns = TemplateTurns(self._passed, as_parts=self._template.wants_parts)
+        self._end = mark()
+        self.pieces = PieceCache(self._encoded, cache_bytes)
+        SelfTest(self, self._template.name).run()
 
     def encode(self, conversation: Conversation) -> list[int]:
         """Token IDs of the prompt. Control tokens come from the template alone.
@@ -28,8 +43,58 @@ class PromptEncoder:
         Raises:
             InvalidRequest: text that cannot be encoded, or a conversation the template refuses.
         """
-        raise NotImplementedError
+        return self._ids(self.render(conversation))
 
     def encode_text(self, text: str) -> list[int]:
         """Token IDs of plain text; spelled control tokens stay text."""
-        raise NotImplementedError
+        check_text(text, "text")
+        return self.pieces.ids(text).tolist()
+
+    def render(self, conversation: Conversation, *, budget: int = RENDER_BUDGET) -> str:
+        """The prompt as the template writes it, control tokens of callers marked."""
+        is_open = conversation.rendering.continue_final
+        if is_open and (not conversation.turns or conversation.turns[-1].role != Role.ASSISTANT):
+            raise InvalidRequest(
+                "the last message must be the assistant's to be continued", field="messages"
+            )
+        variables = self._turns.variables(conversation, end=self._end if is_open else "")
+        try:
+            rendered = self._template.render(
+                variables, add_generation_prompt=not is_open, budget=budget
+            )
+        except InvalidRequest as error:
+            raise InvalidRequest(self.shown(error.message), field=error.field) from error
+        return self._cut(rendered) if is_open else rendered
+
+    def shown(self, rendered: str) -> str:
+        """The rendered text without marks."""
+        return self._controls.whole(rendered).replace(self._end, "")
+
+    def _cut(self, rendered: str) -> str:
+        """What comes before the end of the last message."""
+        before, found, _ = rendered.rpartition(self._end)
+        if not found:
+            raise InvalidRequest(
+                "the model's chat template does not show the last message", field="messages"
+            )
+        return before.replace(self._end, "")
+
+    def _passed(self, text: str, field: str) -> str:
+        check_text(text, field)
+        return self._controls.broken(text)
+
+    def _ids(self, rendered: str) -> list[int]:
+        ids: list[int] = []
+        for piece in self._controls.split(rendered):
+            if piece.text:
+                ids.extend(self.pieces.ids(piece.text))
+            if piece.control is not None:
+                ids.append(piece.control.index)
+        return ids
+
+    def _encoded(self, piece: str) -> list[int]:
+        """IDs of text between control tokens; none of them may be a control token."""
+        ids = self.tokenizer.encode_plainly(piece)
+        if not self.tokenizer.control_ids.isdisjoint(ids):
+            raise InvalidRequest("text must not become a control token", field="messages")
+        return ids
