@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
 
-from services.shared.config_tree import SettingError, build, keys
+from services.shared.config_tree import SettingError, instance, keys, parsed
 
 T = TypeVar("T")
 
@@ -35,15 +36,22 @@ def load(
         BadConfig: unknown key, wrong type, value out of bounds, required key not set, key twice.
     """
     where = str(path) if path is not None else "settings"
-    values = _values_of(_read(path)) if path is not None else {}
-    sources: dict[str, str] = {}
-    for name, key in variables(cls, environ, aliases).items():
-        values[key] = environ[name]
-        sources[key] = name
+    names = variables(cls, environ, aliases)
+    sources = {key: name for name, key in names.items()}
+    filed = _values_of(read_settings_file(path)) if path is not None else {}
+    text = {key: environ[name] for key, name in sources.items()}
+    with _faults_in({}, where):
+        values = parsed(cls, filed, from_text=False)
+    with _faults_in(sources, where):
+        return instance(cls, values | parsed(cls, text, from_text=True))
+
+
+@contextmanager
+def _faults_in(sources: Mapping[str, str], otherwise: str) -> Iterator[None]:
     try:
-        return build(cls, values, from_text=frozenset(sources))
+        yield
     except SettingError as error:
-        raise BadConfig(f"{sources.get(error.key, where)}: {error}") from error
+        raise BadConfig(f"{sources.get(error.key, otherwise)}: {error}") from error
 
 
 def variables(cls: type, environ: Mapping[str, str], aliases: Mapping[str, str]) -> dict[str, str]:
@@ -68,7 +76,8 @@ def _values_of(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return values
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_settings_file(path: Path) -> dict[str, Any]:
+    """The file's tree, unchecked but for its form. Raises BadConfig."""
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
             raise BadConfig(f"{path} must be at most {MAX_FILE_BYTES} bytes")

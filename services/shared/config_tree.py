@@ -27,29 +27,25 @@ def keys(cls: type) -> frozenset[str]:
     return frozenset(_types(cls))
 
 
-def build(cls: type[T], values: Mapping[str, Any], *, from_text: frozenset[str]) -> T:
-    """An instance of `cls` from dotted keys.
+def parsed(cls: type, values: Mapping[str, Any], *, from_text: bool) -> dict[str, Any]:
+    """The values of dotted keys, as the types that the fields of `cls` have.
 
     Args:
         cls: a dataclass of bool, int, float, str, Path, ByteSize, StrEnum, tuples of these,
-            `| None` of these, and dataclasses. Its `__post_init__` raises ValueError with a text
-            that begins with the name of the field.
+            `| None` of these, and dataclasses.
         values: what is set.
-        from_text: the keys whose values are text to be read, as an environment has it.
+        from_text: whether the values are text to be read, as an environment has it.
 
     Raises:
-        SettingError: a key that `cls` lacks, a value of another type or out of bounds, or a
-            required key that is not set.
+        SettingError: a key that `cls` lacks, or a value of another type.
     """
     known = _types(cls)
     for key in values:
         if key not in known:
             raise SettingError(key, f"is unknown{_nearest(key, known)}")
-    parsed = {
-        key: _parse(key, known[key], value, from_text=key in from_text)
-        for key, value in values.items()
+    return {
+        key: _parse(key, known[key], value, from_text=from_text) for key, value in values.items()
     }
-    return _instance(cls, parsed, "")
 
 
 def _types(cls: type, prefix: str = "") -> dict[str, Any]:
@@ -62,18 +58,26 @@ def _types(cls: type, prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def _instance(cls: type[T], parsed: Mapping[str, Any], prefix: str) -> T:
+def instance(cls: type[T], values: Mapping[str, Any], prefix: str = "") -> T:
+    """An instance of `cls` from parsed values.
+
+    A dataclass refuses in `__post_init__` what is out of bounds, by a ValueError whose text begins
+    with the name of the field.
+
+    Raises:
+        SettingError: a value out of bounds, or a required key that is not set.
+    """
     hints = get_type_hints(cls)
     arguments: dict[str, Any] = {}
     for field in fields(cls):  # type: ignore[arg-type]  # `type[T]` cannot say "of a dataclass"
         key = f"{prefix}{field.name}"
         hint = hints[field.name]
         if is_dataclass(hint):
-            if _has_default(field) and not any(name.startswith(f"{key}.") for name in parsed):
+            if _has_default(field) and not any(name.startswith(f"{key}.") for name in values):
                 continue
-            arguments[field.name] = _instance(hint, parsed, f"{key}.")  # type: ignore[arg-type]
-        elif key in parsed:
-            arguments[field.name] = parsed[key]
+            arguments[field.name] = instance(hint, values, f"{key}.")  # type: ignore[arg-type]
+        elif key in values:
+            arguments[field.name] = values[key]
         elif not _has_default(field):
             raise SettingError(key, "must be set")
     try:

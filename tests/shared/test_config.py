@@ -165,6 +165,13 @@ def test_a_fault_of_the_environment_names_the_variable(
     assert fault(tmp_path, GOOD, **{name: text}).startswith(f"{name}: {said}")
 
 
+def test_a_fault_of_the_file_is_told_also_where_the_environment_says_better(
+    tmp_path: Path,
+) -> None:
+    told = fault(tmp_path, "server: {port: x}", TOKENWAY_SERVER__PORT="1", MODEL_PATH="m")
+    assert told == "…/engine.yaml: server.port must be an integer, got 'x'"
+
+
 def test_a_missing_or_binary_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadConfig, match=r"none\.yaml cannot be read: No such file"):
         load(Settings, tmp_path / "none.yaml", {}, {})
