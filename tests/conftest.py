@@ -6,8 +6,13 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from services.shared.model_folder import ModelFolder
+
+# Time is no fact on a shared machine: a slow example is not a failure.
+settings.register_profile("tokenway", deadline=None)
+settings.load_profile("tokenway")
 
 DEFAULT_MODEL = Path(__file__).parents[1] / ".cache/models/smollm2-135m-instruct"
 

