@@ -11,8 +11,7 @@ from services.shared.stream.generation import (
     Stopping,
 )
 from services.shared.stream.source import Submission
-
-PATIENCE_S = 30
+from tests.waiting import PATIENCE_S
 
 
 class Recorder:

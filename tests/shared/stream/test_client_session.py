@@ -1,0 +1,223 @@
+"""A client's session with servers that break off, lie or speak garbage."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import grpc
+import pytest
+from tokenway.stream.v1 import stream_pb2 as pb
+from tokenway.stream.v1 import stream_pb2_grpc as rpc
+
+from services.shared.channel import open_channel
+from services.shared.errors import Code, Unavailable
+from services.shared.server import serving
+from services.shared.stream.client_session import ClientSession
+from services.shared.stream.event_wire import frame_of
+from services.shared.stream.events import (
+    Accepted,
+    CachedTokens,
+    CancelReason,
+    Event,
+    Failed,
+    Finished,
+    FinishReason,
+    Refused,
+    Tokens,
+    Usage,
+)
+from services.shared.stream.load import Load, ReplicaState
+from services.shared.stream.load_wire import load_of
+from services.shared.stream.source import Submission
+from tests.recorder import Recorder, submission
+from tests.scripted_source import ScriptedSource
+from tests.stream_server import SERVICE, Watched, client, playing, stream_server
+from tests.waiting import PATIENCE_S, until
+
+ACCEPTED = Accepted(prompt_tokens=3, cached_tokens=CachedTokens(), seed=1)
+USAGE = Usage(prompt_tokens=3, cached_tokens=0, completion_tokens=1)
+FINISHED = Finished(reason=FinishReason.MAX_TOKENS, usage=USAGE)
+LOST = Failed(code=Code.UNAVAILABLE, message="the session to the replica ended", retryable=True)
+
+
+class Puppet(rpc.TokenStreamServiceServicer):
+    """A server that says what the test says, to one session after the other."""
+
+    def __init__(self) -> None:
+        self.sessions = 0
+        self.commands: asyncio.Queue[pb.SessionRequest] = asyncio.Queue()
+        self._says: asyncio.Queue[pb.SessionResponse | None] = asyncio.Queue()
+
+    async def Generate(  # noqa: N802  # the contract's name
+        self, _: pb.GenerateRequest, __: Any
+    ) -> AsyncIterator[pb.GenerateResponse]:
+        raise NotImplementedError
+        yield
+
+    async def Session(  # noqa: N802  # the contract's name
+        self, request_iterator: AsyncIterator[pb.SessionRequest], _: Any
+    ) -> AsyncIterator[pb.SessionResponse]:
+        self.sessions += 1
+        yield pb.SessionResponse(load=load_of(Load(state=ReplicaState.READY)))
+        reader = asyncio.ensure_future(self._read(request_iterator))
+        try:
+            while (response := await self._says.get()) is not None:
+                yield response
+        finally:
+            reader.cancel()
+
+    def say(self, *events: tuple[int, Event | Refused]) -> None:
+        for stream_id, event in events:
+            self._says.put_nowait(pb.SessionResponse(frame=frame_of({stream_id: [event]})))
+
+    def say_frame(self, frame: pb.StepFrame) -> None:
+        self._says.put_nowait(pb.SessionResponse(frame=frame))
+
+    def hang_up(self) -> None:
+        self._says.put_nowait(None)
+
+    async def commanded(self) -> pb.SessionRequest:
+        return await asyncio.wait_for(self.commands.get(), PATIENCE_S)
+
+    async def _read(self, requests: AsyncIterator[pb.SessionRequest]) -> None:
+        async for request in requests:
+            self.commands.put_nowait(request)
+
+
+@asynccontextmanager
+async def puppet_server(puppet: Puppet) -> AsyncIterator[str]:
+    def register(server: grpc.aio.Server) -> None:
+        rpc.add_TokenStreamServiceServicer_to_server(puppet, server)
+
+    async with serving("127.0.0.1:0", register, [SERVICE], grace_s=0) as door:
+        yield door.address
+
+
+@pytest.mark.parametrize("position", [0, 2])
+async def test_a_misplaced_position_fails_that_generation_only(
+    position: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    puppet = Puppet()
+    bad, good = Recorder(), Recorder()
+    async with puppet_server(puppet) as address, client(address) as session:
+        session.submit(submission("bad", bad))
+        session.submit(submission("good", good))
+        puppet.say((0, ACCEPTED), (1, ACCEPTED), (0, Tokens(0, [5])), (0, Tokens(position, [6])))
+        puppet.say((0, Tokens(9, [7])), (1, Tokens(0, [5])), (1, FINISHED))
+        assert await good.ended() == FINISHED
+        for _ in range(2):
+            await puppet.commanded()
+        assert (await puppet.commanded()).cancel.stream_id == 0
+    message = f"a replica sent position {position} instead of 1"
+    assert bad.events == [
+        ACCEPTED,
+        Tokens(0, [5]),
+        Failed(code=Code.DATA_LOSS, message=message, retryable=True),
+    ]
+    assert f"replica sent position {position} instead of 1" in caplog.text
+
+
+async def test_positions_go_on_from_the_generated_ids() -> None:
+    puppet, recorder = Puppet(), Recorder()
+    async with puppet_server(puppet) as address, client(address) as session:
+        generation = replace(submission("x", recorder).generation, generated_ids=[8, 9])
+        session.submit(Submission(generation, "", recorder))
+        puppet.say((0, Tokens(2, [5, 6])), (0, Tokens(4, [7])), (0, FINISHED))
+        assert await recorder.ended() == FINISHED
+
+
+async def test_events_of_unknown_streams_and_refusals_disturb_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    puppet, recorder = Puppet(), Recorder()
+    async with puppet_server(puppet) as address, client(address) as session:
+        session.submit(submission("x", recorder))
+        puppet.say((77, ACCEPTED), (78, Tokens(0, [1])), (79, FINISHED), (80, LOST))
+        puppet.say((0, Refused("not new")), (0, Tokens(0, [5])), (0, FINISHED), (0, LOST))
+        assert await recorder.ended() == FINISHED
+    assert recorder.ids == [5]
+    assert "replica refused stream 0: not new" in caplog.text
+
+
+async def test_a_frame_that_makes_no_sense_ends_the_session_and_names_the_server(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    puppet, recorder, watched = Puppet(), Recorder(), Watched()
+    async with puppet_server(puppet) as address, client(address, watched) as session:
+        session.submit(submission("x", recorder))
+        puppet.say_frame(pb.StepFrame(stream_ids=[0], counts=[1]))
+        assert await recorder.ended() == LOST
+        await watched.until(3)
+    assert "replica does not speak the protocol" in caplog.text
+    assert puppet.sessions == 2
+
+
+async def test_bytes_that_are_no_message_end_the_session_and_name_the_server(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    answered = asyncio.Event()
+
+    async def garbage(_: Any, __: Any) -> AsyncIterator[bytes]:
+        answered.set()
+        yield b"\x80\x04\x95pickle"
+
+    method: grpc.RpcMethodHandler[Any, Any] = grpc.stream_stream_rpc_method_handler(garbage)
+    handler = grpc.method_handlers_generic_handler(SERVICE, {"Session": method})
+
+    def register(server: grpc.aio.Server) -> None:
+        server.add_generic_rpc_handlers((handler,))
+
+    async with (
+        serving("127.0.0.1:0", register, [SERVICE], grace_s=0) as door,
+        open_channel(door.address) as channel,
+    ):
+        session = ClientSession(channel, "liar")
+        running = asyncio.ensure_future(session.run())
+        await until(lambda: "liar does not speak the protocol" in caplog.text)
+        with pytest.raises(Unavailable, match="liar is not reachable"):
+            session.submit(submission("x", Recorder()))
+        assert not running.done()
+        running.cancel()
+
+
+async def test_a_server_that_comes_back_gets_the_commands_of_its_new_session() -> None:
+    puppet, watched = Puppet(), Watched()
+    lost = Recorder()
+    async with puppet_server(puppet) as address, client(address, watched) as session:
+        cancel = session.submit(submission("lost", lost))
+        assert (await puppet.commanded()).submit.request.request_id == "lost"
+        puppet.hang_up()
+        assert await lost.ended() == LOST
+        assert watched.loads[-1] is None
+        assert session.load().state is ReplicaState.STARTING
+        with pytest.raises(Unavailable, match="replica is not reachable"):
+            session.submit(submission("early", Recorder()))
+        await watched.until(3)
+        cancel(CancelReason.CLIENT_GONE)
+        recorders = [Recorder() for _ in range(5)]
+        for index, recorder in enumerate(recorders):
+            session.submit(submission(f"after{index}", recorder))
+        names = [(await puppet.commanded()).submit.request.request_id for _ in recorders]
+        assert names == [f"after{index}" for index in range(5)]
+
+
+async def test_a_server_that_restarts_at_its_port_is_found_again() -> None:
+    source, watched = ScriptedSource(), Watched()
+    lost, after = Recorder(), Recorder()
+    async with AsyncExitStack() as stack:
+        first = await stack.enter_async_context(AsyncExitStack())
+        address = await first.enter_async_context(stream_server(source))
+        session = await stack.enter_async_context(client(address, watched))
+        session.submit(submission("lost", lost))
+        await first.aclose()
+        assert await lost.ended() == LOST
+        count = len(watched.loads)
+        await stack.enter_async_context(stream_server(source, address))
+        await watched.until(count + 1)
+        session.submit(submission("after", after))
+        await stack.enter_async_context(playing(source))
+        assert isinstance(await after.ended(), Finished)
