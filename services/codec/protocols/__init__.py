@@ -1,0 +1,1 @@
+"""The public chat protocols: bytes to requests, and output events back to bytes."""
