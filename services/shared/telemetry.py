@@ -42,6 +42,42 @@ def start(service: str, settings: TelemetrySettings) -> None:
     trace.set_tracer_provider(provider)
 
 
+class OpenSpan:
+    """The span of a stage that begins in one call and ends in another.
+
+    Attributes:
+        context: the trace context for the next hop.
+    """
+
+    def __init__(self, opened: trace.Span, parent: TraceContext) -> None:
+        self._span = opened
+        known = opened.get_span_context()
+        self.context = (
+            TraceContext(
+                trace.format_trace_id(known.trace_id),
+                trace.format_span_id(known.span_id),
+                sampled=known.trace_flags.sampled,
+            )
+            if known.is_valid
+            else parent
+        )
+
+    def fail(self, why: str) -> None:
+        self._span.set_status(trace.StatusCode.ERROR, why)
+
+    def end(self, attributes: Mapping[str, Attribute]) -> None:
+        """Ends the span with the stage's figures."""
+        self._span.set_attributes(dict(attributes))
+        self._span.end()
+
+
+def open_span(name: str, parent: TraceContext | None) -> OpenSpan:
+    """Opens a span that the caller ends; it does not become the current one."""
+    parent = parent or TraceContext.new()
+    tracer = trace.get_tracer("tokenway")
+    return OpenSpan(tracer.start_span(name, context=_as_parent(parent)), parent)
+
+
 @contextmanager
 def span(
     name: str, parent: TraceContext | None, attributes: Mapping[str, Attribute] | None = None
@@ -54,33 +90,22 @@ def span(
         attributes: figures of the stage, no content. They are read when the span ends, so that
             the stage can add what it learns.
     """
-    parent = parent or TraceContext.new()
-    opened = trace.get_tracer("tokenway").start_span(name, context=_as_parent(parent))
-    known = opened.get_span_context()
-    context = (
-        TraceContext(
-            trace.format_trace_id(known.trace_id),
-            trace.format_span_id(known.span_id),
-            sampled=known.trace_flags.sampled,
-        )
-        if known.is_valid
-        else parent
-    )
+    opened = open_span(name, parent)
+    context = opened.context
     before = current.get()
     current.set(context)
     try:
         yield context
     except asyncio.CancelledError:
-        opened.set_attribute("cancelled", True)
+        opened.fail("cancelled")
         raise
     except Exception as error:
-        opened.set_status(trace.StatusCode.ERROR, type(error).__name__)
+        opened.fail(type(error).__name__)
         raise
     finally:
         # Set, not reset: a generator may be closed by another task than the one that began it.
         current.set(before)
-        opened.set_attributes(dict(attributes or {}))
-        opened.end()
+        opened.end(attributes or {})
 
 
 def _as_parent(context: TraceContext) -> Context:
