@@ -95,6 +95,6 @@ class PromptEncoder:
     def _encoded(self, piece: str) -> list[int]:
         """IDs of text between control tokens; none of them may be a control token."""
         ids = self.tokenizer.encode_plainly(piece)
-        if not self.tokenizer.control_ids.isdisjoint(ids):
+        if not self.tokenizer.forgeable_ids.isdisjoint(ids):
             raise InvalidRequest("text must not become a control token", field="messages")
         return ids

@@ -82,12 +82,12 @@ class SelfTest:
         encoder = self._encoder
         if f"x{text}y" not in encoder.shown(encoder.render(forged, budget=LOAD_BUDGET)):
             raise BadModelFolder(f"{self._template} changes the text of a user")
-        control_ids = encoder.tokenizer.control_ids
-        counts = [
-            [token for token in encoder.encode(chat) if token in control_ids]
+        forgeable = encoder.tokenizer.forgeable_ids
+        written = [
+            [token for token in encoder.encode(chat) if token in forgeable]
             for chat in (forged, benign)
         ]
-        if counts[0] != counts[1]:
+        if written[0] != written[1]:
             raise BadModelFolder(f"{self._template} lets text become control tokens")
 
 

@@ -89,7 +89,8 @@ class ChatTemplate:
                 )
             except InvalidRequest:
                 continue
-            if text in rendered:
+            # Quoted, it is the list itself that was printed.
+            if text in rendered and repr(text) not in rendered and f'"{text}"' not in rendered:
                 return answer
         raise BadModelFolder(f"{self.name} must render a single message of a user")
 

@@ -45,6 +45,8 @@ class Tokenizer:
         self._plain = self._load(spec | {"added_tokens": blanks, "post_processor": None})
         self._check(spec, blanks)
         self._reachable = self._reachable_pattern()
+        # Text that the vocabulary does not know becomes the unknown token, which forges nothing.
+        self.forgeable_ids = self.control_ids - {_unknown_id(spec, self._reference)}
         spelled = {token["content"]: token["id"] for token in added}
         vocabulary = self._reference.get_vocab(with_added_tokens=True)
         table = byte_table(spec.get("decoder"), vocabulary, spelled)
@@ -153,6 +155,15 @@ def _prepends_at_start_only(step: Any) -> bool:
         return False
     inner = step.get("pretokenizers") or []
     return step.get("prepend_scheme") == "first" or any(map(_prepends_at_start_only, inner))
+
+
+def _unknown_id(spec: Mapping[str, Any], tokenizer: tokenizers.Tokenizer) -> int | None:
+    model = spec.get("model") or {}
+    if model.get("unk_token") is not None:
+        index: int | None = tokenizer.token_to_id(model["unk_token"])
+        return index
+    unknown: int | None = model.get("unk_id")
+    return unknown
 
 
 def _eos_ids(folder: ModelFolder) -> frozenset[int]:
