@@ -1,0 +1,123 @@
+"""Runs an engine: loads the model, warms up, serves, drains."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Sequence
+
+import grpc
+from tokenway.engine.v1 import engine_pb2, engine_pb2_grpc
+from tokenway.stream.v1 import stream_pb2, stream_pb2_grpc
+
+from services.engine.admission import Admission
+from services.engine.engine import Engine
+from services.engine.loop import EngineLoop, Results
+from services.engine.nvml import DeviceMonitor
+from services.engine.parts import Parts
+from services.engine.rpc import EngineServicer, Identity
+from services.engine.scheduler import Limits, Scheduler
+from services.engine.settings import ALIASES, EngineSettings, ExecutorSettings
+from services.engine.stopping import Stopper
+from services.engine.threads import prepare_threads
+from services.shared.announce import announce
+from services.shared.health import Readiness
+from services.shared.program import Program
+from services.shared.server import serving
+from services.shared.stream.load import ReplicaState
+from services.shared.stream.servicer import TokenStreamServicer
+
+SERVICES = tuple(
+    module.DESCRIPTOR.services_by_name[name].full_name
+    for module, name in ((stream_pb2, "TokenStreamService"), (engine_pb2, "EngineService"))
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    program = Program(name="engine", settings=EngineSettings, aliases=ALIASES, serve=serve)
+    return program.run(sys.argv[1:] if argv is None else argv)
+
+
+async def serve(settings: EngineSettings, stop: asyncio.Event) -> None:
+    """Serves until `stop`, then finishes what runs, within the drain timeout."""
+    parts = await asyncio.to_thread(_parts, settings.executor)
+    await asyncio.to_thread(parts.runner.warm_up)
+    home = asyncio.get_running_loop()
+
+    def publish(results: Results) -> None:
+        home.call_soon_threadsafe(engine.deliver, results)
+
+    loop = _loop(parts, settings, publish)
+    engine = Engine(
+        Admission(parts.model),
+        loop,
+        DeviceMonitor(settings.executor.accelerator_group[0]),
+        settings.service.limits.max_concurrency,
+    )
+    if settings.executor.memory.deterministic_gc:
+        loop.collector.freeze()
+    thread = asyncio.ensure_future(asyncio.to_thread(loop.run))
+    thread.add_done_callback(lambda _: stop.set())
+    try:
+        async with serving(
+            settings.server.address, _register(engine, _identity(parts)), SERVICES
+        ) as served:
+            engine.state = ReplicaState.READY
+            await served.health.set(Readiness.READY)
+            announce({"grpc": served.address})
+            await stop.wait()
+            await served.health.set(Readiness.DRAINING)
+            await engine.drain(settings.service.limits.drain_timeout_s)
+    finally:
+        loop.command(loop.stop)
+        await thread
+
+
+def _parts(settings: ExecutorSettings) -> Parts:
+    """Imported late: threads are prepared before torch is there, and a simulation needs none."""
+    if settings.simulate:
+        from services.engine.simulated_parts import simulated_parts  # noqa: PLC0415  # see above
+
+        return simulated_parts(settings)
+    prepare_threads(settings.threads)
+    from services.engine.model_parts import model_parts  # noqa: PLC0415  # see above
+
+    return model_parts(settings)
+
+
+def _loop(parts: Parts, settings: EngineSettings, publish: Callable[[Results], None]) -> EngineLoop:
+    batching = settings.service.batching
+    limits = Limits(max_batch_size=batching.max_batch_size, token_budget=batching.token_budget)
+    stopper = Stopper(parts.model.end_of_text_ids, parts.model.context_length)
+    return EngineLoop(
+        Scheduler(parts.pool, limits),
+        parts.runner,
+        stopper,
+        publish,
+        wait_ns=int(batching.max_wait_ms * 1_000_000),
+    )
+
+
+def _identity(parts: Parts) -> Identity:
+    return Identity(
+        model=parts.model,
+        tokenizer_fingerprint=parts.tokenizer_fingerprint,
+        block_size=parts.pool.size,
+        device=parts.device,
+    )
+
+
+def _register(engine: Engine, identity: Identity) -> Callable[[grpc.aio.Server], None]:
+    def register(server: grpc.aio.Server) -> None:
+        stream_pb2_grpc.add_TokenStreamServiceServicer_to_server(
+            TokenStreamServicer(engine), server
+        )
+        engine_pb2_grpc.add_EngineServiceServicer_to_server(
+            EngineServicer(engine, identity), server
+        )
+
+    return register
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,158 @@
+"""The engine as a token source: generations in, events out, on the event loop's thread."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, replace
+from functools import partial
+
+from services.engine.admission import Admission
+from services.engine.loop import EngineLoop, Results
+from services.engine.nvml import DeviceMonitor
+from services.engine.sequence import Sequence
+from services.shared.digest import token_digest
+from services.shared.errors import Code, Overloaded, Unavailable
+from services.shared.stream.events import Cancel, CancelReason, Event, Failed, Finished, Sink
+from services.shared.stream.load import Load, ReplicaState
+from services.shared.stream.source import Submission
+from services.shared.telemetry import OpenSpan, open_span
+from services.shared.trace_context import TraceContext
+
+Figures = dict[str, str | bool | int | float]
+
+LEAVING = Failed(code=Code.UNAVAILABLE, message="the engine is stopping", retryable=True)
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """A generation that has not ended."""
+
+    sequence: Sequence
+    sink: Sink
+    span: OpenSpan
+
+
+class Engine:
+    """Takes generations while it is ready and passes on what the step loop makes of them.
+
+    Args:
+        max_concurrency: generations that run or wait at a time.
+    """
+
+    def __init__(
+        self,
+        admission: Admission,
+        loop: EngineLoop,
+        monitor: DeviceMonitor,
+        max_concurrency: int,
+    ) -> None:
+        self.state = ReplicaState.STARTING
+        self._admission = admission
+        self._loop = loop
+        self._monitor = monitor
+        self._max_concurrency = max_concurrency
+        self._live: dict[int, Live] = {}
+        self._empty = asyncio.Event()
+        self._empty.set()
+
+    def submit(self, submission: Submission) -> Cancel:
+        if self.state is not ReplicaState.READY:
+            raise Unavailable(f"the engine is {self.state.name.lower()}")
+        if len(self._live) >= self._max_concurrency:
+            raise Overloaded(f"at most {self._max_concurrency} generations may run or wait")
+        sequence = self._admission.admit(submission.generation)
+        span = open_span("engine.generate", TraceContext.parse(submission.traceparent))
+        self._live[sequence.key] = Live(sequence, submission.sink, span)
+        self._empty.clear()
+        prompt_ids = submission.generation.prompt_ids
+        fields: Figures = {
+            "prompt_tokens": len(prompt_ids),
+            "prompt_digest": token_digest(prompt_ids),
+        }
+        self._note("prompt received", self._live[sequence.key], fields)
+        self._loop.command(partial(self._loop.add, sequence))
+        return partial(self._cancel, sequence.key)
+
+    def load(self) -> Load:
+        return replace(
+            self._loop.progress.load,
+            state=self.state,
+            progress_age_ms=self._loop.progress.age_ms,
+            device_memory=self._monitor.read(),
+        )
+
+    def deliver(self, results: Results) -> None:
+        """Passes a step's results on; events of cancelled generations are dropped."""
+        for key, event in results:
+            live = self._live.get(key)
+            if live is None:
+                continue
+            if isinstance(event, (Finished, Failed)):
+                self._close(key, live, _end_of(event))
+            try:
+                live.sink(event)
+            except Exception:  # noqa: BLE001  # one reader must not end its neighbours
+                _log.exception("a reader failed", extra={"trace": live.span.context})
+                self._cancel(key, CancelReason.CLIENT_GONE)
+
+    async def drain(self, timeout_s: float | None = None) -> None:
+        """Takes nothing new; returns when the last generation has ended.
+
+        What still runs after `timeout_s` seconds fails, to be continued by another replica.
+        """
+        self.state = ReplicaState.DRAINING
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._empty.wait()
+        except TimeoutError:
+            self.deliver([(key, LEAVING) for key in self._live])
+
+    async def flush_cache(self) -> int:
+        """Drops cached blocks and tells how many."""
+        done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        home = done.get_loop()
+
+        def flush() -> None:
+            flushed = self._loop.scheduler.pool.flush()
+            home.call_soon_threadsafe(done.set_result, flushed)
+
+        self._loop.command(flush)
+        return await done
+
+    def _cancel(self, key: int, reason: CancelReason) -> None:
+        live = self._live.get(key)
+        if live is not None:
+            self._close(key, live, f"cancelled: {reason.name.lower()}")
+            self._loop.command(partial(self._loop.cancel, live.sequence))
+
+    def _close(self, key: int, live: Live, end: str) -> None:
+        del self._live[key]
+        output_ids = live.sequence.output_ids
+        fields: Figures = {
+            "end": end,
+            "output_tokens": len(output_ids),
+            "output_digest": token_digest(output_ids),
+            "cached_tokens": live.sequence.cached_tokens,
+            "preemptions": live.sequence.preemptions,
+        }
+        live.span.end(fields)
+        self._note("generation ended", live, fields)
+        if not self._live:
+            self._empty.set()
+
+    def _note(self, message: str, live: Live, fields: Figures) -> None:
+        named = {"request_id": live.sequence.generation.request_id, **fields}
+        _log.info(message, extra={"trace": live.span.context, "fields": named})
+
+
+def _end_of(event: Event) -> str:
+    match event:
+        case Finished(reason=reason):
+            return reason.name.lower()
+        case Failed(code=code):
+            return f"failed: {code.name.lower()}"
+        case _:
+            return "running"

@@ -1,0 +1,187 @@
+"""The step loop: the one thread that touches scheduler, blocks and tensors."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from queue import Empty, SimpleQueue
+
+from services.engine import outcome
+from services.engine import sequence as state
+from services.engine.collector import Collector
+from services.engine.progress import Progress
+from services.engine.runner import Draw, Runner
+from services.engine.scheduler import Scheduler, SequenceFault, Work
+from services.engine.stopping import Stopper
+from services.shared.errors import Code
+from services.shared.stream.events import Event, Failed
+
+Command = Callable[[], None]
+Results = list[tuple[int, Event]]
+
+BROKEN = Failed(code=Code.INTERNAL, message="internal error")
+LATE = Failed(code=Code.DEADLINE_EXCEEDED, message="the deadline of the request passed")
+
+_log = logging.getLogger(__name__)
+
+
+class EngineLoop:
+    """Runs steps while there is work.
+
+    Args:
+        publish: takes a step's results, sequence key and event, in order; called on this thread.
+        wait_ns: how long a first sequence waits for others before an idle loop starts.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        runner: Runner,
+        stopper: Stopper,
+        publish: Callable[[Results], None],
+        wait_ns: int = 0,
+    ) -> None:
+        self.scheduler = scheduler
+        self.progress = Progress(scheduler)
+        self.collector = Collector()
+        self._runner = runner
+        self._stopper = stopper
+        self._publish = publish
+        self._wait_ns = wait_ns
+        self._commands: SimpleQueue[Command] = SimpleQueue()
+        self._results: Results = []
+        self._stopped = False
+
+    def command(self, command: Command) -> None:
+        """Has the loop call `command` between two steps. For any thread."""
+        self._commands.put(command)
+
+    def run(self) -> None:
+        """Steps until `stop`."""
+        while not self._stopped:
+            if self.scheduler.idle:
+                self._rest()
+            else:
+                self.step()
+
+    def stop(self) -> None:
+        """A command: ends `run`."""
+        self._stopped = True
+
+    def add(self, sequence: state.Sequence) -> None:
+        """A command: takes a sequence, which may be complete already."""
+        end = self._stopper.end(sequence) if sequence.position else None
+        if end is None:
+            self.scheduler.add(sequence)
+        else:
+            self._tell(sequence, outcome.accepted(sequence))
+            self._tell(sequence, outcome.finished(sequence, end))
+
+    def cancel(self, sequence: state.Sequence) -> None:
+        """A command: forgets a sequence and frees its blocks."""
+        self.scheduler.remove(sequence)
+
+    def step(self) -> None:
+        began = time.perf_counter_ns()
+        self._take_commands()
+        self._expire()
+        works = self._schedule()
+        scheduled = time.perf_counter_ns()
+        self._settle(works, self._compute(works))
+        self._flush()
+        self.collector.after_step()
+        self.progress.stepped(began, scheduled)
+
+    def _rest(self) -> None:
+        """Waits for a command, then as long as a batch may take to gather."""
+        self._flush()
+        self.collector.when_idle()
+        self.progress.resting()
+        self._commands.get()()
+        until = time.monotonic_ns() + self._wait_ns
+        while (left := until - time.monotonic_ns()) > 0 and not self._stopped:
+            try:
+                self._commands.get(timeout=left / 1e9)()
+            except Empty:
+                break
+        self.progress.resting()
+
+    def _take_commands(self) -> None:
+        while not self._commands.empty():
+            self._commands.get()()
+
+    def _expire(self) -> None:
+        now = time.monotonic_ns()
+        late = [
+            sequence
+            for sequence in self.scheduler
+            if sequence.deadline_ns is not None and sequence.deadline_ns <= now
+        ]
+        for sequence in late:
+            self._end(sequence, LATE)
+
+    def _schedule(self) -> list[Work]:
+        while True:
+            try:
+                works = self.scheduler.schedule()
+                break
+            except SequenceFault as fault:
+                self._break(fault.sequence)
+        for work in works:
+            if work.sequence.scheduled_ns is None:
+                work.sequence.scheduled_ns = time.monotonic_ns()
+                self._tell(work.sequence, outcome.accepted(work.sequence))
+        return works
+
+    def _compute(self, works: Sequence[Work]) -> dict[int, Draw]:
+        """Draws by sequence key. If a batch fails, each work is run alone: one fails, not all."""
+        try:
+            draws = iter(self._runner.run(works) if works else ())
+            return {work.sequence.key: next(draws) for work in works if work.draws}
+        except Exception:  # noqa: BLE001  # one sequence must not end its neighbours
+            if len(works) > 1:
+                return {key: draw for work in works for key, draw in self._compute([work]).items()}
+            self._break(works[0].sequence)
+            return {}
+
+    def _settle(self, works: Sequence[Work], draws: dict[int, Draw]) -> None:
+        for work in works:
+            if work.sequence.blocks:
+                self._settle_one(work, draws.get(work.sequence.key))
+
+    def _settle_one(self, work: Work, draw: Draw | None) -> None:
+        sequence = work.sequence
+        try:
+            self.scheduler.advance(work)
+            if draw is None:
+                return
+            if sequence.generation.stopping.max_tokens != 0:
+                self._append(sequence, draw)
+            end = self._stopper.end(sequence)
+            if end is not None:
+                self._end(sequence, outcome.finished(sequence, end))
+        except Exception:  # noqa: BLE001  # one sequence must not end its neighbours
+            self._break(sequence)
+
+    def _append(self, sequence: state.Sequence, draw: Draw) -> None:
+        sequence.tokens.append(draw.token_id)
+        sequence.first_token_ns = sequence.first_token_ns or time.monotonic_ns()
+        self._tell(sequence, outcome.drawn(sequence, draw))
+
+    def _break(self, sequence: state.Sequence) -> None:
+        fields = {"request_id": sequence.generation.request_id}
+        _log.exception("a bug ended a sequence", extra={"fields": fields})
+        self._end(sequence, BROKEN)
+
+    def _end(self, sequence: state.Sequence, event: Event) -> None:
+        self.scheduler.remove(sequence)
+        self._tell(sequence, event)
+
+    def _tell(self, sequence: state.Sequence, event: Event) -> None:
+        self._results.append((sequence.key, event))
+
+    def _flush(self) -> None:
+        if self._results:
+            results, self._results = self._results, []
+            self._publish(results)

@@ -1,0 +1,48 @@
+"""The runner of a real model: forward pass, then one draw for each row of logits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from services.engine.logprobs import model_logprobs, told
+from services.engine.model.batch import Chunk
+from services.engine.model.kv_pool import KvPool
+from services.engine.model.llama import LlamaModel
+from services.engine.runner import Draw
+from services.engine.sampler import Sampler
+from services.engine.scheduler import Work
+
+
+class ModelRunner:
+    """Computes works on a model and the tensors of its KV blocks."""
+
+    def __init__(self, model: LlamaModel, pool: KvPool, sampler: Sampler) -> None:
+        self._model = model
+        self._pool = pool
+        self._sampler = sampler
+
+    def warm_up(self) -> None:
+        self._model.warm_up(self._pool)
+
+    def run(self, works: Sequence[Work]) -> list[Draw]:
+        logits = self._model.forward([_chunk(work) for work in works], self._pool)
+        drawing = [work.sequence for work in works if work.draws]
+        if not drawing:
+            return []
+        known = model_logprobs(drawing, logits)
+        drawn = self._sampler.draw(drawing, logits)
+        return [
+            Draw(token_id, told(row, sequence, token_id, known))
+            for row, (sequence, token_id) in enumerate(zip(drawing, drawn, strict=True))
+        ]
+
+
+def _chunk(work: Work) -> Chunk:
+    sequence = work.sequence
+    start = sequence.computed
+    return Chunk(
+        token_ids=sequence.tokens[start : start + work.count],
+        start=start,
+        block_ids=sequence.blocks,
+        wants_logits=work.draws,
+    )

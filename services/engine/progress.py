@@ -1,0 +1,65 @@
+"""What the step loop did last, for threads that may not touch its state."""
+
+from __future__ import annotations
+
+import time
+
+from services.engine.scheduler import Scheduler
+from services.shared.stream.load import Load, ReplicaState
+
+MEASURE_INTERVAL_NS = 50_000_000
+
+
+class Progress:
+    """Written by the loop's thread; the values others read are replaced whole.
+
+    Attributes:
+        load: counts as of at most 50 ms before the last step.
+        steps: steps so far.
+        schedule_us: scheduling time of the last step.
+    """
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._measured_ns = 0
+        self._step_us = 0
+        self.steps = 0
+        self.schedule_us = 0
+        self.last_step_ns = time.monotonic_ns()
+        self.load = self._measure()
+
+    @property
+    def age_ms(self) -> int:
+        """Milliseconds since the last step, while there is work."""
+        if not self.load.running + self.load.waiting:
+            return 0
+        return (time.monotonic_ns() - self.last_step_ns) // 1_000_000
+
+    def stepped(self, began_ns: int, scheduled_ns: int) -> None:
+        """Notes a step; both times are of `time.perf_counter_ns`."""
+        self.steps += 1
+        self.schedule_us = (scheduled_ns - began_ns) // 1000
+        self._step_us = (time.perf_counter_ns() - began_ns) // 1000
+        self.last_step_ns = time.monotonic_ns()
+        if self.last_step_ns - self._measured_ns > MEASURE_INTERVAL_NS:
+            self.load = self._measure()
+
+    def resting(self) -> None:
+        """Notes that the loop waits, or that it goes on after waiting."""
+        self.last_step_ns = time.monotonic_ns()
+        self.load = self._measure()
+
+    def _measure(self) -> Load:
+        scheduler, pool = self._scheduler, self._scheduler.pool
+        self._measured_ns = time.monotonic_ns()
+        return Load(
+            state=ReplicaState.READY,
+            running=len(scheduler.running),
+            waiting=len(scheduler.waiting),
+            pending_prompt_tokens=sum(sequence.remaining - 1 for sequence in scheduler),
+            outstanding_tokens=sum(sequence.outstanding for sequence in scheduler),
+            free_blocks=pool.free,
+            cached_blocks=pool.cached,
+            total_blocks=pool.count,
+            step_us=self._step_us,
+        )

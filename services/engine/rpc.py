@@ -1,0 +1,80 @@
+"""EngineService: what the engine is, how loaded it is, and how it is run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tokenway.engine.v1 import engine_pb2 as pb
+from tokenway.engine.v1 import engine_pb2_grpc as rpc
+
+from services.engine.admission import ServedModel
+from services.engine.engine import Engine
+from services.shared.errors import FailedPrecondition
+from services.shared.stream.load_wire import load_of
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    import grpc
+
+    Context = grpc.aio.ServicerContext[Any, Any]
+
+LOAD_INTERVAL_S = 1.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Identity:
+    """What does not change while an engine runs."""
+
+    model: ServedModel
+    tokenizer_fingerprint: str
+    block_size: int
+    device: str
+
+
+class EngineServicer(rpc.EngineServiceServicer):
+    def __init__(self, engine: Engine, identity: Identity) -> None:
+        self._engine = engine
+        self._identity = identity
+
+    async def Describe(self, request: pb.DescribeRequest, context: Context) -> pb.DescribeResponse:
+        identity, model = self._identity, self._identity.model
+        return pb.DescribeResponse(
+            model=model.name,
+            model_fingerprint=model.fingerprint,
+            tokenizer_fingerprint=identity.tokenizer_fingerprint,
+            vocabulary_size=model.vocabulary_size,
+            context_length=model.context_length,
+            role=pb.ROLE_BOTH,
+            block_size=identity.block_size,
+            kv_layout_id=model.kv_layout_id,
+            device=identity.device,
+            load=load_of(self._engine.load()),
+            end_of_text_ids=sorted(model.end_of_text_ids),
+        )
+
+    async def WatchLoad(
+        self, request: pb.WatchLoadRequest, context: Context
+    ) -> AsyncIterator[pb.WatchLoadResponse]:
+        while True:
+            yield pb.WatchLoadResponse(load=load_of(self._engine.load()))
+            await asyncio.sleep(LOAD_INTERVAL_S)
+
+    async def Drain(self, request: pb.DrainRequest, context: Context) -> pb.DrainResponse:
+        await self._engine.drain()
+        return pb.DrainResponse()
+
+    async def SetServiceCache(
+        self, request: pb.SetServiceCacheRequest, context: Context
+    ) -> pb.SetServiceCacheResponse:
+        if request.enabled:
+            raise FailedPrecondition("no service cache is configured", field="enabled")
+        return pb.SetServiceCacheResponse(enabled=False)
+
+    async def FlushCache(
+        self, request: pb.FlushCacheRequest, context: Context
+    ) -> pb.FlushCacheResponse:
+        return pb.FlushCacheResponse(dropped_blocks=await self._engine.flush_cache())

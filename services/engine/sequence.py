@@ -1,0 +1,71 @@
+"""The state of one generation in an engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from services.engine.addresses import next_address
+from services.shared.stream.generation import Generation
+
+
+@dataclass(slots=True, eq=False)
+class Sequence:
+    """A generation with its tokens and blocks.
+
+    Args:
+        key: names the sequence within the engine.
+        root: address that the first block's chains from.
+        seed: of the random numbers; the generation's own or a chosen one.
+        limit: tokens that prompt and output may have together.
+        arrived_ns: on the monotonic clock, as are the other times.
+        tokens: prompt and output.
+        computed: the first `computed` tokens have their KV in the pool.
+        addresses: of the leading full blocks, as far as they are known.
+    """
+
+    key: int
+    generation: Generation
+    root: bytes
+    seed: int
+    limit: int
+    arrived_ns: int
+    deadline_ns: int | None = None
+    tokens: list[int] = field(default_factory=list)
+    blocks: list[int] = field(default_factory=list)
+    addresses: list[bytes] = field(default_factory=list)
+    published: int = 0
+    computed: int = 0
+    cached_tokens: int = 0
+    preemptions: int = 0
+    scheduled_ns: int | None = None
+    first_token_ns: int | None = None
+
+    def __post_init__(self) -> None:
+        self.tokens = [*self.generation.prompt_ids, *self.generation.generated_ids]
+
+    @property
+    def position(self) -> int:
+        """Position of the next output token."""
+        return len(self.tokens) - len(self.generation.prompt_ids)
+
+    @property
+    def remaining(self) -> int:
+        """Tokens to compute before the next one can be drawn."""
+        return len(self.tokens) - self.computed
+
+    @property
+    def output_ids(self) -> list[int]:
+        return self.tokens[len(self.generation.prompt_ids) :]
+
+    @property
+    def outstanding(self) -> int:
+        """Tokens still to compute and, at most, to generate."""
+        return self.remaining + self.limit - len(self.tokens)
+
+    def full_addresses(self, block_size: int) -> list[bytes]:
+        """Addresses of the full blocks of all tokens."""
+        for index in range(len(self.addresses), len(self.tokens) // block_size):
+            parent = self.addresses[-1] if self.addresses else self.root
+            ids = self.tokens[index * block_size : (index + 1) * block_size]
+            self.addresses.append(next_address(parent, ids))
+        return self.addresses

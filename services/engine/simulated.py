@@ -1,0 +1,61 @@
+"""A runner that computes nothing: its tokens are hashes and its steps take modelled time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from zlib import crc32
+
+from services.engine import sequence as state
+from services.engine.runner import Draw
+from services.engine.scheduler import Work
+from services.shared.stream.events import Logprobs
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CostModel:
+    """Microseconds that a step takes: a constant, and one for each token computed."""
+
+    step_us: float = 5000.0
+    token_us: float = 500.0
+
+
+class SimulatedRunner:
+    """Draws token n as a hash of seed, prompt and token n-1.
+
+    So a token that is lost, repeated or swapped changes all later ones.
+
+    Args:
+        vocabulary: the range that tokens are drawn from.
+        cost: how long a step takes.
+    """
+
+    def __init__(self, vocabulary: range, cost: CostModel) -> None:
+        self._vocabulary = vocabulary
+        self._cost = cost
+
+    def warm_up(self) -> None:
+        """There is nothing to warm."""
+
+    def run(self, works: Sequence[Work]) -> list[Draw]:
+        tokens = sum(work.count for work in works)
+        draws = [self._draw(work.sequence) for work in works if work.draws]
+        time.sleep((self._cost.step_us + self._cost.token_us * tokens) / 1e6)
+        return draws
+
+    def _draw(self, sequence: state.Sequence) -> Draw:
+        position = sequence.position
+        last = sequence.tokens[-1] if position else crc32(repr(sequence.tokens).encode())
+        digest = crc32(b"%d %d %d" % (sequence.seed, position, last))
+        token_id = self._vocabulary[digest % len(self._vocabulary)]
+        wanted = sequence.generation.output.logprobs
+        return Draw(token_id, None if wanted is None else _certain(token_id, wanted))
+
+
+def _certain(token_id: int, wanted: int) -> Logprobs:
+    return Logprobs(
+        chosen=[0.0],
+        top_token_ids=[token_id] * wanted,
+        top_logprobs=[0.0] * wanted,
+    )
