@@ -91,13 +91,13 @@ def variables(tool: Tool | None = None, **kwargs: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("name", ["messages", "tools", "add_generation_prompt", "bos_token"])
 def test_reserved_variables_are_refused(name: str) -> None:
     with pytest.raises(InvalidRequest, match=f"chat_template_kwargs.{name} must not be set"):
-        variables(**{name: 1})
+        variables(None, **{name: 1})
 
 
 @pytest.mark.parametrize("name", ["a-b", "_x", "", "a b"])
 def test_variables_have_plain_names(name: str) -> None:
     with pytest.raises(InvalidRequest, match="names of letters"):
-        variables(**{name: 1})
+        variables(None, **{name: 1})
 
 
 def test_other_variables_reach_the_template() -> None:
