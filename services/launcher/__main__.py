@@ -1,0 +1,42 @@
+"""The command line: `tokenway COMMAND ...`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+COMMANDS = {
+    "up": ("services.launcher.up", "start all services on this machine"),
+    "chat": ("services.launcher.chat", "ask the model and stream the answer"),
+    "model": ("services.launcher.model", "make a model folder (model import)"),
+    "probe": ("services.launcher.health_probe", "ask a service whether it can serve"),
+    "engine": ("services.engine.__main__", "run one engine"),
+    "router": ("services.router.__main__", "run one router"),
+    "codec": ("services.codec.__main__", "run one codec"),
+}
+"""Each command's module, imported only for it: a router's machine has no torch."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and gives its exit status."""
+    lines = [f"  {name:8}{words}" for name, (_, words) in COMMANDS.items()]
+    parser = argparse.ArgumentParser(
+        prog="tokenway",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="\n".join(["commands (each has --help):", *lines]),
+    )
+    parser.add_argument("command", choices=COMMANDS, metavar="COMMAND")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...")
+    parsed = parser.parse_args(argv)
+    # Read when grpc is imported, below: its C core writes lines of its own between our JSON.
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+    module, _ = COMMANDS[parsed.command]
+    status: int = import_module(module).main(parsed.arguments)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

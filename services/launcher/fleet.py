@@ -1,0 +1,144 @@
+"""The processes of one machine: started in order, kept alive, stopped in order."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from services.launcher.child import Child, Ended, Launch
+from services.launcher.health_probe import answering, serving
+from services.launcher.plan import Plan
+from services.launcher.start_failed import start_failed
+from services.launcher.waits import Waits
+from services.shared.tasks import Tasks
+
+Check = Callable[[], Coroutine[Any, Any, None]]
+
+FIRST_PAUSE_S = 0.5
+LONGEST_PAUSE_S = 30.0
+STABLE_S = 60.0
+"""A process that lived this long is started again after the first pause."""
+
+PATIENCE_S = 10.0
+"""How long a process may drain."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Addresses:
+    """Where the services listen, as `host:port`."""
+
+    http: str
+    grpc: str
+    router: str
+    engines: tuple[str, ...]
+
+
+class Fleet:
+    """Owns what it starts.
+
+    Args:
+        plan: what to start.
+        log_dir: folder of the processes' logs.
+        say: tells the operator one line.
+    """
+
+    def __init__(self, plan: Plan, log_dir: Path, say: Callable[[str], None]) -> None:
+        self._plan = plan
+        self._log_dir = log_dir
+        self._say = say
+        self._children: list[Child] = []
+
+    async def start(self, waits: Waits) -> Addresses:
+        """Starts all and returns when all can serve. Raises StartFailed."""
+        count = self._plan.options.replicas
+        engines = [await self._start(self._plan.engine(index)) for index in range(count)]
+        engine_doors = [(await self._doors(engine, waits))["grpc"] for engine in engines]
+        router = await self._start(self._plan.router(engine_doors))
+        router_door = (await self._doors(router, waits))["grpc"]
+        codec = await self._start(self._plan.codec(router_door))
+        codec_doors = await self._doors(codec, waits)
+        addresses = Addresses(
+            http=codec_doors["http"],
+            grpc=codec_doors["grpc"],
+            router=router_door,
+            engines=tuple(engine_doors),
+        )
+        ready_url = f"http://{addresses.http}{self._plan.readiness_path()}"
+        checks = [partial(serving, address) for address in (*engine_doors, router_door)]
+        await self._all_ready([*checks, partial(answering, ready_url)], waits)
+        return addresses
+
+    async def keep(self) -> None:
+        """Starts again what dies, until cancelled."""
+        crashed: asyncio.Queue[Exception] = asyncio.Queue()
+        async with Tasks(lambda _, error: crashed.put_nowait(error)) as tasks:
+            for index, child in enumerate(self._children):
+                tasks.start(f"keep {child.launch.name}", self._keep(index))
+            raise await crashed.get()
+
+    async def stop(self) -> None:
+        """Stops all, those that others depend on last; what will not end is ended."""
+        try:
+            for service in ("codec", "router", "engine"):
+                async with asyncio.TaskGroup() as group:
+                    for child in self._children:
+                        if child.launch.service == service:
+                            group.create_task(child.stop(PATIENCE_S))
+        finally:
+            for child in self._children:
+                child.kill()
+
+    async def _start(self, launch: Launch) -> Child:
+        child = await Child.start(launch, self._log_dir)
+        self._children.append(child)
+        return child
+
+    async def _doors(self, child: Child, waits: Waits) -> Mapping[str, str]:
+        name = child.launch.name
+        try:
+            async with waits.wait(f"{name} starts"):
+                doors = await child.doors()
+        except Ended as ended:
+            raise start_failed(name, str(ended), child.log) from None
+        child.launch = child.launch.at(doors)
+        return doors
+
+    async def _all_ready(self, checks: Sequence[Check], waits: Waits) -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                for child, check in zip(self._children, checks, strict=True):
+                    group.create_task(self._ready(child, check, waits))
+        except ExceptionGroup as failed:
+            raise failed.exceptions[0] from None
+
+    async def _ready(self, child: Child, check: Check, waits: Waits) -> None:
+        try:
+            async with waits.wait(f"{child.launch.name} gets ready"):
+                await child.unless_ended(check())
+        except Ended as ended:
+            raise start_failed(child.launch.name, str(ended), child.log) from None
+
+    async def _keep(self, index: int) -> None:
+        pause_s = FIRST_PAUSE_S / 2
+        while True:
+            child = self._children[index]
+            began = time.monotonic()
+            cause = await child.ended()
+            lived_s = time.monotonic() - began
+            pause_s = FIRST_PAUSE_S if lived_s >= STABLE_S else min(pause_s * 2, LONGEST_PAUSE_S)
+            self._say(f"{child.launch.name} {_ended(cause)}; it starts again in {pause_s:g} s")
+            await asyncio.sleep(pause_s)
+            self._children[index] = await Child.start(child.launch, self._log_dir)
+            with suppress(Ended):  # then the next round says so
+                await self._children[index].doors()
+                self._say(f"{child.launch.name} runs again")
+
+
+def _ended(cause: str) -> str:
+    return cause if cause.startswith(("was ended", "ended")) else f"ended: {cause}"

@@ -1,0 +1,111 @@
+"""What `tokenway up` starts: each service's command and what its environment adds."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from services.launcher.child import Launch
+from services.launcher.up_options import UpOptions
+from services.shared.config import read_settings_file
+
+Program = Callable[[str], tuple[str, ...]]
+"""The command of the service engine, router or codec."""
+
+SERVER_PORT = "TOKENWAY_SERVER__PORT"
+GRPC_PORT = "TOKENWAY_SERVER__GRPC_PORT"
+MODEL_PATH = "TOKENWAY_EXECUTOR__MODEL_PATH"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """Decides what the options and the services' own files leave open.
+
+    What is decided here goes into a service's environment, which goes before its file; so a fault
+    in the file is told with the file's own name.
+    """
+
+    options: UpOptions
+    program: Program
+
+    def engine(self, index: int) -> Launch:
+        file = self._file("engine")
+        port = _number(self.options.engine_port, _key(file, "server", "port"), 9100)
+        environ = {
+            SERVER_PORT: str(port + index if port else 0),
+            MODEL_PATH: str(self.options.model),
+            "TOKENWAY_EXECUTOR__THREADS": str(self.threads()),
+        }
+        if self.options.simulate:
+            environ["TOKENWAY_EXECUTOR__SIMULATE"] = "true"
+        return self._launch("engine", f"engine {index}", environ, {"grpc": SERVER_PORT})
+
+    def threads(self) -> int:
+        """Threads of one engine: what its file says, or its share of the cores we may use."""
+        share = max(1, len(os.sched_getaffinity(0)) // self.options.replicas)
+        return _number(_key(self._file("engine"), "executor", "threads"), share)
+
+    def router(self, engines: Sequence[str]) -> Launch:
+        """Args: addresses of the engines."""
+        port = _number(self.options.router_port, _key(self._file("router"), "server", "port"), 9000)
+        environ = {SERVER_PORT: str(port), "TOKENWAY_REPLICAS": ",".join(engines)}
+        return self._launch("router", "router", environ, {"grpc": SERVER_PORT})
+
+    def codec(self, router: str) -> Launch:
+        """Args: address of the router."""
+        file = self._file("codec")
+        http = _number(self.options.http_port, _key(file, "server", "port"), 8080)
+        grpc = _number(self.options.grpc_port, _key(file, "server", "grpc_port"), 8081)
+        environ = {
+            SERVER_PORT: str(http),
+            GRPC_PORT: str(grpc),
+            MODEL_PATH: str(self.options.model),
+            "TOKENWAY_INFERENCE_ENGINE__ENDPOINT": router,
+        }
+        return self._launch("codec", "codec", environ, {"http": SERVER_PORT, "grpc": GRPC_PORT})
+
+    def readiness_path(self) -> str:
+        """Where the codec's HTTP door tells that it can serve."""
+        return str(_key(self._file("codec"), "health", "readiness_path") or "/readyz")
+
+    def _launch(
+        self, service: str, name: str, environ: dict[str, str], ports: dict[str, str]
+    ) -> Launch:
+        path = self._path(service)
+        config = () if path is None else ("--config", str(path))
+        return Launch(
+            service=service,
+            name=name,
+            command=(*self.program(service), *config),
+            environ=environ,
+            ports=ports,
+        )
+
+    def _path(self, service: str) -> Path | None:
+        folder = self.options.config_dir
+        path = None if folder is None else folder / f"{service}.yaml"
+        return path if path is not None and path.is_file() else None
+
+    def _file(self, service: str) -> dict[str, Any]:
+        path = self._path(service)
+        return {} if path is None else read_settings_file(path)
+
+
+def module_of(service: str) -> tuple[str, ...]:
+    return (sys.executable, "-m", f"services.{service}")
+
+
+def _key(tree: Any, *names: str) -> Any:
+    """What a file says under nested names, or None."""
+    for name in names:
+        tree = tree.get(name) if isinstance(tree, dict) else None
+    return tree
+
+
+def _number(*choices: Any) -> int:
+    """The first that is a number; anything else is left to the service, which refuses it."""
+    return next(choice for choice in choices if type(choice) is int)

@@ -1,0 +1,74 @@
+"""What `tokenway up` can be told, on the command line or in the environment."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+DEFAULT_MODEL = Path(".cache/models/smollm2-135m-instruct")
+DEFAULT_LOGS = Path(".tokenway/logs")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UpOptions:
+    """The options; None where nothing was said, and then the service's file or default counts."""
+
+    model: Path
+    replicas: int = 1
+    simulate: bool = False
+    config_dir: Path | None = None
+    log_dir: Path = DEFAULT_LOGS
+    http_port: int | None = None
+    grpc_port: int | None = None
+    router_port: int | None = None
+    engine_port: int | None = None
+
+
+def up_options(argv: Sequence[str]) -> UpOptions:
+    """Reads the command line of `tokenway up`; ends the program when it is wrong."""
+    parser = argparse.ArgumentParser(
+        prog="tokenway up", description="Starts engine, router and codec on 127.0.0.1."
+    )
+    parser.add_argument(
+        "--model",
+        type=Path,
+        default=Path(os.environ.get("MODEL_PATH") or DEFAULT_MODEL),
+        help=f"model folder (MODEL_PATH, or {DEFAULT_MODEL})",
+    )
+    parser.add_argument("--replicas", type=_count, default=1, help="engines (1)")
+    parser.add_argument("--simulate", action="store_true", help="engines that compute nothing")
+    parser.add_argument(
+        "--config-dir", type=Path, help="folder with engine.yaml, router.yaml, codec.yaml"
+    )
+    parser.add_argument("--log-dir", type=Path, default=DEFAULT_LOGS, help=f"({DEFAULT_LOGS})")
+    for door, words in (
+        ("http", "of the codec's HTTP door (8080)"),
+        ("grpc", "of the codec's gRPC door (8081)"),
+        ("router", "of the router (9000)"),
+        ("engine", "of the first engine; others count up (9100)"),
+    ):
+        variable = f"TOKENWAY_{door.upper()}_PORT"
+        parser.add_argument(
+            f"--{door}-port",
+            type=_port,
+            default=os.environ.get(variable) or None,
+            help=f"port {words}; also {variable}; 0 takes a free one",
+        )
+    return UpOptions(**vars(parser.parse_args(argv)))
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if not 1 <= number <= 64:
+        raise argparse.ArgumentTypeError(f"must be between 1 and 64, got {number}")
+    return number
+
+
+def _port(text: str) -> int:
+    number = int(text)
+    if not 0 <= number <= 65535:
+        raise argparse.ArgumentTypeError(f"must be between 0 and 65535, got {number}")
+    return number

@@ -1,0 +1,91 @@
+"""`tokenway chat` against a real HTTP server: it streams, and says clearly what went wrong."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from services.launcher.__main__ import main
+
+
+@contextmanager
+def codec(status: int, body: bytes) -> Iterator[tuple[str, list[Any]]]:
+    """A server that answers every request so; gives its address and what it was asked."""
+    asked: list[Any] = []
+
+    class Door(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            length = int(self.headers["content-length"])
+            asked.append((self.path, json.loads(self.rfile.read(length))))
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Door) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}", asked
+        server.shutdown()
+
+
+def stream(*texts: str, end: bytes = b"data: [DONE]\n\n") -> bytes:
+    events: list[Any] = [{"choices": [{"delta": {"role": "assistant"}}]}]
+    events += [{"choices": [{"delta": {"content": text}}]} for text in texts]
+    events += [{"choices": [{"delta": {}, "finish_reason": "stop"}]}, {"choices": []}]
+    lines = [b": comment\n\n", *(f"data: {json.dumps(event)}\n\n".encode() for event in events)]
+    return b"".join(lines) + end
+
+
+def test_an_answer_is_printed_as_it_comes(capsys: pytest.CaptureFixture[str]) -> None:
+    with codec(200, stream("The sky", " is", "\nblué")) as (url, asked):
+        assert main(["chat", "why?", "--url", url + "/", "--model", "small"]) == 0
+    assert capsys.readouterr().out == "The sky is\nblué\n"
+    ((path, body),) = asked
+    assert path == "/v1/chat/completions"
+    assert body == {
+        "model": "small",
+        "messages": [{"role": "user", "content": "why?"}],
+        "stream": True,
+    }
+
+
+def test_what_a_model_says_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with codec(200, stream("a\x1b[2Jb\x07\x9bc\td")) as (url, _):
+        assert main(["chat", "why?", "--url", url]) == 0
+    assert capsys.readouterr().out == "a�[2Jb��c\td\n"
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "said"),
+    [
+        (
+            404,
+            b'{"error": {"message": "model must be small, got x"}}',
+            "model must be small, got x",
+        ),
+        (502, b"<html>", "the server answered 502"),
+        (200, stream("half", end=b""), "the answer was cut off; ask again"),
+        (200, b'data: {"error": {"message": "engine lost"}}\n\n', "engine lost"),
+        (200, b"data: garbage\n\n", "the server does not speak Chat Completions"),
+        (200, b"", "the answer was cut off"),
+    ],
+)
+def test_a_failure_is_the_last_line(
+    status: int, body: bytes, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with codec(status, body) as (url, _):
+        assert main(["chat", "why?", "--url", url]) == 1
+    assert capsys.readouterr().err.splitlines()[-1].startswith(f"tokenway chat: {said}")
+
+
+def test_a_codec_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["chat", "why?", "--url", "http://127.0.0.1:9"]) == 1
+    assert "cannot reach http://127.0.0.1:9 (" in capsys.readouterr().err

@@ -1,0 +1,91 @@
+"""What `tokenway up` decides, and what it leaves to the services' own files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from services.launcher.plan import Plan, module_of
+from services.launcher.up_options import UpOptions, up_options
+
+
+def plan(*argv: str) -> Plan:
+    return Plan(options=up_options(["--model", "/models/one", *argv]), program=module_of)
+
+
+@pytest.fixture
+def config_dir(tmp_path: Path) -> Path:
+    (tmp_path / "engine.yaml").write_text("server: {port: 7100}\nexecutor: {threads: 5}\n")
+    (tmp_path / "codec.yaml").write_text(
+        "server: {grpc_port: 7081}\nhealth: {readiness_path: /ready}\n"
+    )
+    return tmp_path
+
+
+def test_the_default_ports_are_those_of_the_documents() -> None:
+    assert plan().engine(0).environ["TOKENWAY_SERVER__PORT"] == "9100"
+    assert plan().engine(2).environ["TOKENWAY_SERVER__PORT"] == "9102"
+    assert plan().router([]).environ["TOKENWAY_SERVER__PORT"] == "9000"
+    codec = plan().codec("127.0.0.1:9000").environ
+    assert codec["TOKENWAY_SERVER__PORT"] == "8080"
+    assert codec["TOKENWAY_SERVER__GRPC_PORT"] == "8081"
+    assert codec["TOKENWAY_INFERENCE_ENGINE__ENDPOINT"] == "127.0.0.1:9000"
+
+
+def test_a_file_goes_before_a_default_and_an_option_before_a_file(config_dir: Path) -> None:
+    filed = plan("--config-dir", str(config_dir))
+    assert filed.engine(1).environ["TOKENWAY_SERVER__PORT"] == "7101"
+    assert filed.engine(1).command[-2:] == ("--config", str(config_dir / "engine.yaml"))
+    assert filed.router([]).command[-1] == "services.router"
+    assert filed.threads() == 5
+    assert filed.readiness_path() == "/ready"
+    assert filed.codec("r").environ["TOKENWAY_SERVER__GRPC_PORT"] == "7081"
+    told = plan("--config-dir", str(config_dir), "--engine-port", "6100")
+    assert told.engine(1).environ["TOKENWAY_SERVER__PORT"] == "6101"
+
+
+def test_the_cores_are_shared_between_the_engines() -> None:
+    cores = len(os.sched_getaffinity(0))
+    assert plan().threads() == cores
+    assert plan("--replicas", "64").threads() == max(1, cores // 64)
+
+
+def test_simulation_and_replicas_reach_the_services() -> None:
+    assert "TOKENWAY_EXECUTOR__SIMULATE" not in plan().engine(0).environ
+    assert plan("--simulate").engine(0).environ["TOKENWAY_EXECUTOR__SIMULATE"] == "true"
+    router = plan().router(["127.0.0.1:1", "127.0.0.1:2"])
+    assert router.environ["TOKENWAY_REPLICAS"] == "127.0.0.1:1,127.0.0.1:2"
+
+
+def test_a_process_that_starts_again_keeps_its_ports() -> None:
+    launch = plan("--http-port", "0", "--grpc-port", "0").codec("r")
+    again = launch.at({"http": "127.0.0.1:4001", "grpc": "127.0.0.1:4002"})
+    assert again.environ["TOKENWAY_SERVER__PORT"] == "4001"
+    assert again.environ["TOKENWAY_SERVER__GRPC_PORT"] == "4002"
+    assert again.command == launch.command
+
+
+def test_options_come_from_the_environment_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOKENWAY_HTTP_PORT", "8888")
+    monkeypatch.setenv("MODEL_PATH", "/models/two")
+    assert up_options([]) == UpOptions(model=Path("/models/two"), http_port=8888)
+    assert up_options(["--http-port", "1"]).http_port == 1
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--replicas", "0"], "--replicas: must be between 1 and 64, got 0"),
+        (["--replicas", "x"], "--replicas"),
+        (["--http-port", "70000"], "--http-port: must be between 0 and 65535, got 70000"),
+        (["--modle", "x"], "unrecognized arguments: --modle"),
+    ],
+)
+def test_a_wrong_option_is_named(
+    argv: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        up_options([*argv])
+    assert said in capsys.readouterr().err
