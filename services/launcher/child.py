@@ -30,7 +30,7 @@ class Launch:
         service: engine, router or codec.
         name: what it is called towards people, for example `engine 1`.
         command: program and arguments.
-        environ: what its environment has beside the launcher's own.
+        environ: its whole environment.
         ports: for each door (`grpc`, `http`) the variable that sets its port.
     """
 
@@ -70,7 +70,7 @@ class Child:
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-S", tied.__file__, str(os.getpid())),
                 *launch.command,
-                env={**os.environ, **launch.environ},
+                env=launch.environ,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=stderr,

@@ -8,7 +8,6 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from services.launcher.child import Child, Ended, Launch
@@ -24,9 +23,6 @@ FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 30.0
 STABLE_S = 60.0
 """A process that lived this long is started again after the first pause."""
-
-PATIENCE_S = 10.0
-"""How long a process may drain."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,13 +40,12 @@ class Fleet:
 
     Args:
         plan: what to start.
-        log_dir: folder of the processes' logs.
         say: tells the operator one line.
     """
 
-    def __init__(self, plan: Plan, log_dir: Path, say: Callable[[str], None]) -> None:
+    def __init__(self, plan: Plan, say: Callable[[str], None]) -> None:
         self._plan = plan
-        self._log_dir = log_dir
+        self._log_dir = plan.options.log_dir
         self._say = say
         self._children: list[Child] = []
 
@@ -89,7 +84,7 @@ class Fleet:
                 async with asyncio.TaskGroup() as group:
                     for child in self._children:
                         if child.launch.service == service:
-                            group.create_task(child.stop(PATIENCE_S))
+                            group.create_task(child.stop(self._plan.options.drain_s))
         finally:
             for child in self._children:
                 child.kill()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from services.launcher.child import Launch
+from services.launcher.environment import environment_for
 from services.launcher.up_options import UpOptions
 from services.shared.config import read_settings_file
 
@@ -18,6 +19,7 @@ Program = Callable[[str], tuple[str, ...]]
 
 SERVER_PORT = "TOKENWAY_SERVER__PORT"
 GRPC_PORT = "TOKENWAY_SERVER__GRPC_PORT"
+THREADS = "TOKENWAY_EXECUTOR__THREADS"
 MODEL_PATH = "TOKENWAY_EXECUTOR__MODEL_PATH"
 
 
@@ -31,6 +33,7 @@ class Plan:
 
     options: UpOptions
     program: Program
+    environ: Mapping[str, str]
 
     def engine(self, index: int) -> Launch:
         file = self._file("engine")
@@ -38,14 +41,16 @@ class Plan:
         environ = {
             SERVER_PORT: str(port + index if port else 0),
             MODEL_PATH: str(self.options.model),
-            "TOKENWAY_EXECUTOR__THREADS": str(self.threads()),
+            THREADS: self.environ.get(THREADS) or str(self.threads()),
         }
         if self.options.simulate:
             environ["TOKENWAY_EXECUTOR__SIMULATE"] = "true"
         return self._launch("engine", f"engine {index}", environ, {"grpc": SERVER_PORT})
 
     def threads(self) -> int:
-        """Threads of one engine: what its file says, or its share of the cores we may use."""
+        """Threads of one engine: what was said, or its share of the cores that we may use."""
+        if said := self.environ.get(THREADS):
+            return int(said)
         share = max(1, len(os.sched_getaffinity(0)) // self.options.replicas)
         return _number(_key(self._file("engine"), "executor", "threads"), share)
 
@@ -81,7 +86,7 @@ class Plan:
             service=service,
             name=name,
             command=(*self.program(service), *config),
-            environ=environ,
+            environ=environment_for(service, self.environ) | environ,
             ports=ports,
         )
 

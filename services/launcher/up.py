@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 import grpc
 from rich.console import Console
 
+from services.launcher.environment import check_environment
 from services.launcher.fleet import Fleet
 from services.launcher.plan import Plan, Program, module_of
 from services.launcher.start_failed import StartFailed
@@ -24,8 +26,9 @@ def main(argv: Sequence[str], program: Program = module_of) -> int:
     console = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
     options = up_options(argv)
     try:
+        check_environment(os.environ)
         _check(options)
-        asyncio.run(_up(Plan(options=options, program=program), console))
+        asyncio.run(_up(Plan(options=options, program=program, environ=os.environ), console))
     except (StartFailed, BadConfig, OSError) as error:
         console.print(f"tokenway up: {error}")
         return 1
@@ -50,7 +53,7 @@ def _check(options: UpOptions) -> None:
 
 async def _up(plan: Plan, console: Console) -> None:
     log_dir = plan.options.log_dir
-    fleet = Fleet(plan, log_dir, console.print)
+    fleet = Fleet(plan, console.print)
     with _cancelled_by(signal.SIGTERM, signal.SIGINT):
         try:
             with Waits(console) as waits:
@@ -59,7 +62,7 @@ async def _up(plan: Plan, console: Console) -> None:
             console.print(f"\nlogs in {log_dir}; Ctrl-C stops all")
             await fleet.keep()
         except asyncio.CancelledError:
-            console.print("stopping")
+            console.print("stopping; Ctrl-C again ends all at once")
         finally:
             await fleet.stop()
 

@@ -21,6 +21,7 @@ class UpOptions:
     simulate: bool = False
     config_dir: Path | None = None
     log_dir: Path = DEFAULT_LOGS
+    drain_s: float = 30.0
     http_port: int | None = None
     grpc_port: int | None = None
     router_port: int | None = None
@@ -35,7 +36,7 @@ def up_options(argv: Sequence[str]) -> UpOptions:
     parser.add_argument(
         "--model",
         type=Path,
-        default=Path(os.environ.get("MODEL_PATH") or DEFAULT_MODEL),
+        default=Path(_first("TOKENWAY_EXECUTOR__MODEL_PATH", "MODEL_PATH") or DEFAULT_MODEL),
         help=f"model folder (MODEL_PATH, or {DEFAULT_MODEL})",
     )
     parser.add_argument("--replicas", type=_count, default=1, help="engines (1)")
@@ -44,6 +45,9 @@ def up_options(argv: Sequence[str]) -> UpOptions:
         "--config-dir", type=Path, help="folder with engine.yaml, router.yaml, codec.yaml"
     )
     parser.add_argument("--log-dir", type=Path, default=DEFAULT_LOGS, help=f"({DEFAULT_LOGS})")
+    parser.add_argument(
+        "--drain-s", type=float, default=30.0, help="seconds for running answers to end (30)"
+    )
     for door, words in (
         ("http", "of the codec's HTTP door (8080)"),
         ("grpc", "of the codec's gRPC door (8081)"),
@@ -54,10 +58,15 @@ def up_options(argv: Sequence[str]) -> UpOptions:
         parser.add_argument(
             f"--{door}-port",
             type=_port,
-            default=os.environ.get(variable) or None,
+            default=_first(variable),
             help=f"port {words}; also {variable}; 0 takes a free one",
         )
     return UpOptions(**vars(parser.parse_args(argv)))
+
+
+def _first(*variables: str) -> str | None:
+    """The environment's value of the first that is set."""
+    return next((text for name in variables if (text := os.environ.get(name))), None)
 
 
 def _count(text: str) -> int:

@@ -11,8 +11,9 @@ from services.launcher.plan import Plan, module_of
 from services.launcher.up_options import UpOptions, up_options
 
 
-def plan(*argv: str) -> Plan:
-    return Plan(options=up_options(["--model", "/models/one", *argv]), program=module_of)
+def plan(*argv: str, **environ: str) -> Plan:
+    options = up_options(["--model", "/models/one", *argv])
+    return Plan(options=options, program=module_of, environ=environ)
 
 
 @pytest.fixture
@@ -50,6 +51,9 @@ def test_the_cores_are_shared_between_the_engines() -> None:
     cores = len(os.sched_getaffinity(0))
     assert plan().threads() == cores
     assert plan("--replicas", "64").threads() == max(1, cores // 64)
+    assert plan(TOKENWAY_EXECUTOR__THREADS="3").threads() == 3
+    bad = plan(TOKENWAY_EXECUTOR__THREADS="x").engine(0)
+    assert bad.environ["TOKENWAY_EXECUTOR__THREADS"] == "x"
 
 
 def test_simulation_and_replicas_reach_the_services() -> None:
