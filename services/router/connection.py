@@ -1,0 +1,87 @@
+"""The router's end of the way to one replica."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import grpc
+from tokenway.engine.v1 import engine_pb2 as pb
+from tokenway.engine.v1 import engine_pb2_grpc as rpc
+
+from services.router.fleet import Fleet
+from services.router.replica import Identity, Replica
+from services.shared.channel import open_channel
+from services.shared.stream.client_session import ClientSession
+from services.shared.stream.load import Load
+
+DESCRIBE_TIMEOUT_S = 5.0
+FIRST_PAUSE_S = 0.05
+LAST_PAUSE_S = 2.0
+
+_log = logging.getLogger(__name__)
+
+
+class Connection:
+    """Keeps a session to a replica and tells the fleet of its loads and its identity.
+
+    Attributes:
+        engine: for calls about the replica as a whole.
+        description: as last told; None while the session is down.
+    """
+
+    def __init__(self, address: str, fleet: Fleet) -> None:
+        self.address = address
+        self.description: pb.DescribeResponse | None = None
+        self._channel = open_channel(address)
+        self.engine = rpc.EngineServiceStub(self._channel)
+        self._session = ClientSession(self._channel, address, self._tell_load)
+        self._fleet = fleet
+        self._up = False
+        self._came_up = asyncio.Event()
+        fleet.add(Replica(address, self._session))
+
+    async def run(self) -> None:
+        """Ends by cancellation."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._session.run())
+            group.create_task(self._describe())
+
+    async def close(self) -> None:
+        await self._channel.close(None)
+
+    def _tell_load(self, load: Load | None) -> None:
+        if load is None:
+            self.description = None
+        elif not self._up:
+            self._came_up.set()
+        self._up = load is not None
+        self._fleet.tell_load(self.address, load)
+
+    async def _describe(self) -> None:
+        """Asks who the replica is, again for each session: it may have restarted as another."""
+        while True:
+            await self._came_up.wait()
+            self._came_up.clear()
+            description = await self._description()
+            if description is None or self._came_up.is_set():
+                continue
+            self.description = description
+            identity = Identity(
+                model=description.model,
+                model_fingerprint=description.model_fingerprint,
+                tokenizer_fingerprint=description.tokenizer_fingerprint,
+            )
+            self._fleet.tell_identity(self.address, identity)
+
+    async def _description(self) -> pb.DescribeResponse | None:
+        """What the replica says, asked until it knows; None when its session went down."""
+        pause_s = FIRST_PAUSE_S
+        while self._up:
+            try:
+                return await self.engine.Describe(pb.DescribeRequest(), timeout=DESCRIBE_TIMEOUT_S)
+            except grpc.aio.AioRpcError as error:
+                _log.info("%s does not describe itself: %s", self.address, error.details())
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, LAST_PAUSE_S)
+        return None

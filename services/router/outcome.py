@@ -1,0 +1,44 @@
+"""How a generation ended at the router, and who is told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from services.shared.stream.generation import Generation
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """The figures of one generation.
+
+    Args:
+        end: the finish reason, or `cancelled: ` or `failed: ` with why.
+        error: the text of a failure.
+        replica: the last that had it, where one had.
+        routed: why that one.
+        attempts: replicas that it was sent to.
+        output_ids: what went through.
+    """
+
+    end: str
+    error: str | None = None
+    replica: str = ""
+    routed: str = ""
+    attempts: int
+    output_ids: Sequence[int]
+
+
+class Entry(Protocol):
+    """The record of one generation; `traceparent` is for the next hop."""
+
+    traceparent: str
+
+    def close(self, outcome: Outcome) -> None: ...
+
+
+class Journal(Protocol):
+    """Keeps a record of each generation."""
+
+    def open(self, generation: Generation, traceparent: str) -> Entry: ...

@@ -1,0 +1,79 @@
+"""A token source whose tokens come from the replicas of a fleet."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from services.router.fleet import Fleet
+from services.router.outcome import Journal
+from services.router.relayed import Clock, Relayed, Surroundings
+from services.router.total_load import total_load
+from services.shared.errors import Code, Unavailable
+from services.shared.stream.events import Cancel, Failed
+from services.shared.stream.load import Load, ReplicaState
+from services.shared.stream.source import Submission
+
+LEAVING = Failed(code=Code.UNAVAILABLE, message="the router is leaving", retryable=True)
+
+
+class Relay:
+    """Takes generations while it is not draining and knows those that run.
+
+    Args:
+        fleet: where generations are sent.
+        clock: for their deadlines.
+        journal: keeps a record of each.
+        on_drain: called when no generation is taken any more.
+    """
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        clock: Clock,
+        journal: Journal,
+        on_drain: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._fleet = fleet
+        self._on_drain = on_drain
+        self._around = Surroundings(fleet=fleet, clock=clock, journal=journal, on_end=self._forget)
+        self._running: dict[Relayed, None] = {}
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self.draining = False
+
+    def submit(self, submission: Submission) -> Cancel:
+        if self.draining:
+            raise Unavailable("the router is draining and takes no generation")
+        relayed = Relayed(submission, self._around)
+        relayed.start()
+        self._running[relayed] = None
+        self._idle.clear()
+        return relayed.cancel
+
+    def load(self) -> Load:
+        """The sum over the fleet; STARTING while no replica is ready."""
+        if self.draining:
+            state = ReplicaState.DRAINING
+        else:
+            state = ReplicaState.READY if self._fleet.ready() else ReplicaState.STARTING
+        return total_load(state, self._fleet.loads())
+
+    async def drain(self, timeout_s: float | None = None) -> None:
+        """Takes no generation any more; returns when the last one has ended.
+
+        What still runs after `timeout_s` seconds fails, to be continued through another router.
+        """
+        self.draining = True
+        self._on_drain()
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._idle.wait()
+        except TimeoutError:
+            for relayed in list(self._running):
+                relayed.break_off(LEAVING)
+
+    def _forget(self, relayed: Relayed) -> None:
+        self._running.pop(relayed, None)
+        if not self._running:
+            self._idle.set()

@@ -1,0 +1,55 @@
+"""EngineService of a replica for tests."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from tokenway.engine.v1 import engine_pb2 as pb
+from tokenway.engine.v1 import engine_pb2_grpc as engine_rpc
+
+from services.shared.errors import FailedPrecondition, Unavailable
+from tests.scripted_source import ScriptedSource
+
+MODEL = "test-model"
+
+
+@dataclass
+class ScriptedEngine(engine_rpc.EngineServiceServicer):
+    """What a test decides about an engine, and what was done to it."""
+
+    source: ScriptedSource = field(default_factory=ScriptedSource)
+    model: str = MODEL
+    tokenizer: str = "tokenizer-1"
+    has_cache: bool = True
+    cached_blocks: int = 3
+    described: bool = True
+
+    async def Describe(self, request: Any, context: Any) -> pb.DescribeResponse:
+        if not self.described:
+            raise Unavailable("loading")
+        return pb.DescribeResponse(
+            model=self.model,
+            model_fingerprint=f"weights of {self.model}",
+            tokenizer_fingerprint=self.tokenizer,
+            vocabulary_size=1000,
+            context_length=4096,
+            role=pb.ROLE_BOTH,
+            end_of_text_ids=[2],
+        )
+
+    async def WatchLoad(self, request: Any, context: Any) -> AsyncIterator[pb.WatchLoadResponse]:
+        raise NotImplementedError
+        yield
+
+    async def Drain(self, request: Any, context: Any) -> pb.DrainResponse:
+        raise NotImplementedError
+
+    async def SetServiceCache(self, request: Any, context: Any) -> pb.SetServiceCacheResponse:
+        if request.enabled and not self.has_cache:
+            raise FailedPrecondition("no service cache is configured")
+        return pb.SetServiceCacheResponse(enabled=request.enabled)
+
+    async def FlushCache(self, request: Any, context: Any) -> pb.FlushCacheResponse:
+        return pb.FlushCacheResponse(dropped_blocks=self.cached_blocks)

@@ -1,0 +1,207 @@
+"""What becomes of a generation whose replica fails, of its deadline, and of its figures."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from services.router.relay import LEAVING
+from services.router.relayed import MAX_ATTEMPTS
+from services.shared.errors import Code, NotFound, Overloaded, Unavailable
+from services.shared.stream.events import (
+    Accepted,
+    CachedTokens,
+    CancelReason,
+    Failed,
+    Finished,
+    Tokens,
+)
+from services.shared.stream.load import ReplicaState
+from tests.recorder import Recorder, submission
+from tests.router.world import World
+from tests.scripted_source import SEED, oracle
+
+LOST = Failed(code=Code.UNAVAILABLE, message="the session ended", retryable=True)
+
+
+def fail(world: World, name: str, request: str, failed: Failed = LOST) -> None:
+    """The replica loses one generation."""
+    world.sources[name].running.pop(request).emit(failed)
+
+
+def play(world: World, steps: int = 10) -> None:
+    for _ in range(steps):
+        for source in world.sources.values():
+            source.step()
+
+
+def test_a_generation_passes_whole_and_its_record_tells_the_way() -> None:
+    world, recorder = World("a"), Recorder()
+    world.relay.submit(submission("x", recorder))
+    play(world)
+    assert recorder.ids == oracle((1, 2, 3), 4)
+    assert [type(event) for event in recorder.events] == [Accepted, *[Tokens] * 4, Finished]
+    (outcome,) = world.outcomes
+    assert (outcome.end, outcome.replica, outcome.attempts) == ("max_tokens", "a", 1)
+    assert outcome.routed == "fewest outstanding tokens, 0, of 1 ready"
+    assert list(outcome.output_ids) == recorder.ids
+    assert world.sources["a"].submitted[0].traceparent == "router after "
+
+
+@pytest.mark.parametrize("accepted", [False, True])
+def test_a_loss_before_the_first_token_is_made_good_elsewhere(accepted: bool) -> None:
+    world, recorder = World("a", "b"), Recorder()
+    world.relay.submit(submission("x", recorder))
+    if accepted:
+        world.sources["a"].step()
+    fail(world, "a", "x")
+    play(world)
+    assert recorder.ids == oracle((1, 2, 3), 4)
+    assert recorder.accepted() == 1
+    assert isinstance(recorder.last, Finished)
+    seed = world.sources["b"].submitted[0].generation.sampling.seed
+    assert seed == (SEED if accepted else None)
+    assert world.outcomes[0].attempts == 2
+    assert world.outstanding() == {"a": 0, "b": 0}
+
+
+def test_a_loss_after_the_first_token_is_a_clean_end() -> None:
+    world, lost, other = World("a", "b"), Recorder(), Recorder()
+    world.relay.submit(submission("lost", lost))
+    world.relay.submit(submission("other", other))
+    play(world, 3)
+    fail(world, "a", "lost")
+    play(world)
+    assert lost.ids == oracle((1, 2, 3), 2)
+    assert lost.last == Failed(
+        code=Code.UNAVAILABLE, message="the replica was lost after 2 tokens", retryable=False
+    )
+    assert other.ids == oracle((1, 2, 3), 4)
+    assert isinstance(other.last, Finished)
+
+
+def test_what_no_other_replica_can_mend_is_told_as_it_is() -> None:
+    world, recorder = World("a", "b"), Recorder()
+    world.relay.submit(submission("x", recorder))
+    failed = Failed(code=Code.INVALID_ARGUMENT, message="token 5000", field="prompt_ids")
+    fail(world, "a", "x", failed)
+    assert recorder.events == [failed]
+    assert not world.sources["b"].submitted
+
+
+def test_no_replica_is_tried_twice_and_attempts_are_bounded() -> None:
+    names = [f"r{number}" for number in range(MAX_ATTEMPTS + 2)]
+    world, recorder = World(*names), Recorder()
+    world.relay.submit(submission("x", recorder))
+    for name in names[:MAX_ATTEMPTS]:
+        assert len(world.sources[name].submitted) == 1
+        fail(world, name, "x")
+    assert recorder.events == [LOST]
+    assert sum(len(source.submitted) for source in world.sources.values()) == MAX_ATTEMPTS
+
+
+def test_without_another_replica_the_failure_is_told_with_the_state_of_the_fleet() -> None:
+    world, recorder = World("a"), Recorder()
+    world.relay.submit(submission("x", recorder))
+    fail(world, "a", "x")
+    message = "the session ended; no replica can take the generation; of 1: 1 failed it"
+    assert recorder.events == [Failed(code=Code.UNAVAILABLE, message=message, retryable=True)]
+
+
+@pytest.mark.parametrize("error", [Unavailable("down"), Overloaded("full")])
+def test_a_replica_that_does_not_take_it_at_once_is_passed_over(
+    error: Unavailable | Overloaded,
+) -> None:
+    world, recorder = World("a", "b"), Recorder()
+    world.sources["a"].refuse = error
+    world.relay.submit(submission("x", recorder))
+    assert "x" in world.sources["b"].running
+    world.sources["b"].refuse = error
+    with pytest.raises(Unavailable, match="of 2: 2 failed it"):
+        world.relay.submit(submission("y", Recorder()))
+    assert world.outcomes[0].end == "failed: unavailable"
+    play(world)
+    assert world.outstanding() == {"a": 0, "b": 0}
+
+
+def test_late_events_of_a_replica_that_was_given_up_are_ignored() -> None:
+    world, recorder = World("a", "b"), Recorder()
+    world.relay.submit(submission("x", recorder))
+    late = world.sources["a"].running["x"]
+    fail(world, "a", "x")
+    late.emit(Accepted(prompt_tokens=3, cached_tokens=CachedTokens(), seed=99))
+    late.emit(Tokens(0, [999]))
+    late.emit(LOST)
+    play(world)
+    assert recorder.ids == oracle((1, 2, 3), 4)
+    late.emit(Tokens(4, [999]))
+    assert isinstance(recorder.last, Finished)
+
+
+def test_another_model_is_not_found() -> None:
+    world = World("a")
+    with pytest.raises(NotFound, match="model 'gpt' is not served here"):
+        world.relay.submit(submission("x", Recorder(), model="gpt"))
+
+
+def test_a_cancel_crosses_with_its_reason_and_ends_everything() -> None:
+    world, recorder = World("a"), Recorder()
+    cancel = world.relay.submit(submission("x", recorder, timeout_ms=5000))
+    cancel(CancelReason.STOP_TEXT)
+    cancel(CancelReason.CLIENT_GONE)
+    world.clock.pass_time(10)
+    assert recorder.events == []
+    assert world.sources["a"].cancelled == [("x", CancelReason.STOP_TEXT)]
+    assert [outcome.end for outcome in world.outcomes] == ["cancelled: stop_text"]
+    assert world.outstanding() == {"a": 0}
+
+
+def test_a_deadline_fails_the_stream_and_cancels_at_the_replica() -> None:
+    world, recorder = World("a"), Recorder()
+    world.relay.submit(submission("x", recorder, timeout_ms=5000))
+    play(world, 2)
+    world.clock.pass_time(4.9)
+    assert len(recorder.events) == 2
+    world.clock.pass_time(0.2)
+    message = "5000 ms are over after 1 tokens"
+    assert recorder.last == Failed(code=Code.DEADLINE_EXCEEDED, message=message)
+    assert world.sources["a"].cancelled == [("x", CancelReason.DEADLINE)]
+
+
+def test_each_hop_is_told_the_time_that_is_left() -> None:
+    world, recorder = World("a", "b"), Recorder()
+    world.relay.submit(submission("x", recorder, timeout_ms=5000))
+    world.clock.pass_time(2)
+    fail(world, "a", "x")
+    told = [
+        source.submitted[0].generation.quality_of_service.timeout_ms
+        for source in world.sources.values()
+    ]
+    assert told == [5000, 3000]
+    play(world)
+    assert all(alarm.cancelled for alarm in world.clock.alarms)
+
+
+async def test_a_draining_router_takes_nothing_and_is_done_with_its_last_generation() -> None:
+    world, recorder = World("a"), Recorder()
+    world.relay.submit(submission("x", recorder))
+    assert world.relay.load().state is ReplicaState.READY
+    drain = asyncio.ensure_future(world.relay.drain())
+    await asyncio.sleep(0)
+    assert world.relay.load().state is ReplicaState.DRAINING
+    with pytest.raises(Unavailable, match="draining"):
+        world.relay.submit(submission("y", Recorder()))
+    assert not drain.done()
+    play(world)
+    await drain
+    assert isinstance(recorder.last, Finished)
+
+
+async def test_a_drain_out_of_time_breaks_off_retryably() -> None:
+    world, recorder = World("a"), Recorder()
+    world.relay.submit(submission("x", recorder))
+    await world.relay.drain(0.001)
+    assert recorder.last == LEAVING
+    assert LEAVING.retryable
+    assert world.sources["a"].cancelled == [("x", CancelReason.UNSPECIFIED)]

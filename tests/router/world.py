@@ -1,0 +1,94 @@
+"""A relay over scripted sources in this process, with a clock that the test turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from services.router.fleet import Fleet
+from services.router.outcome import Outcome
+from services.router.relay import Relay
+from services.router.replica import Identity, Replica
+from services.shared.stream.generation import Generation
+from tests.scripted_source import ScriptedSource
+
+IDENTITY = Identity(model="m", model_fingerprint="w", tokenizer_fingerprint="t")
+
+
+@dataclass
+class Alarm:
+    when: float
+    callback: Callable[[], None]
+    cancelled: bool = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+@dataclass
+class ManualClock:
+    now: float = 1000.0
+    alarms: list[Alarm] = field(default_factory=list)
+
+    def time(self) -> float:
+        return self.now
+
+    def call_at(self, when: float, callback: Callable[[], None], /) -> Alarm:
+        alarm = Alarm(when, callback)
+        self.alarms.append(alarm)
+        return alarm
+
+    def pass_time(self, seconds: float) -> None:
+        self.now += seconds
+        for alarm in self.alarms:
+            if not alarm.cancelled and alarm.when <= self.now:
+                alarm.cancel()
+                alarm.callback()
+
+
+@dataclass
+class Note:
+    """A journal's entry that keeps its outcome."""
+
+    generation: Generation
+    traceparent: str
+    outcome: Outcome | None = None
+
+    def close(self, outcome: Outcome) -> None:
+        assert self.outcome is None
+        self.outcome = outcome
+
+
+@dataclass
+class Notes:
+    entries: list[Note] = field(default_factory=list)
+
+    def open(self, generation: Generation, traceparent: str) -> Note:
+        self.entries.append(Note(generation, f"router after {traceparent}"))
+        return self.entries[-1]
+
+
+class World:
+    """A relay and what is around it; each replica is up and of one model."""
+
+    def __init__(self, *names: str) -> None:
+        self.clock = ManualClock()
+        self.notes = Notes()
+        self.sources = {name: ScriptedSource() for name in names}
+        self.fleet = Fleet()
+        for name, source in self.sources.items():
+            self.fleet.add(Replica(name, source))
+            self.report(name)
+            self.fleet.tell_identity(name, IDENTITY)
+        self.relay = Relay(self.fleet, self.clock, self.notes)
+
+    def report(self, name: str) -> None:
+        """The replica's load arrives."""
+        self.fleet.tell_load(name, self.sources[name].load())
+
+    def outstanding(self) -> dict[str, int]:
+        return {name: self.fleet[name].outstanding_tokens for name in self.sources}
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        return [note.outcome for note in self.notes.entries if note.outcome is not None]
