@@ -58,11 +58,19 @@ def _types(cls: type, prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def instance(cls: type[T], values: Mapping[str, Any], prefix: str = "") -> T:
+def instance(
+    cls: type[T], values: Mapping[str, Any], prefix: str = "", default: Any = MISSING
+) -> T:
     """An instance of `cls` from parsed values.
 
     A dataclass refuses in `__post_init__` what is out of bounds, by a ValueError whose text begins
     with the name of the field.
+
+    Args:
+        cls: the dataclass.
+        values: what is set, by dotted key.
+        prefix: of the keys that are this instance's.
+        default: an instance that has what is not set; without it the fields' own defaults count.
 
     Raises:
         SettingError: a value out of bounds, or a required key that is not set.
@@ -70,16 +78,14 @@ def instance(cls: type[T], values: Mapping[str, Any], prefix: str = "") -> T:
     hints = get_type_hints(cls)
     arguments: dict[str, Any] = {}
     for field in fields(cls):  # type: ignore[arg-type]  # `type[T]` cannot say "of a dataclass"
-        key = f"{prefix}{field.name}"
-        hint = hints[field.name]
+        key, hint = f"{prefix}{field.name}", hints[field.name]
+        unset = _default(field) if default is MISSING else getattr(default, field.name)
         if is_dataclass(hint):
-            if _has_default(field) and not any(name.startswith(f"{key}.") for name in values):
-                continue
-            arguments[field.name] = instance(hint, values, f"{key}.")  # type: ignore[arg-type]
-        elif key in values:
-            arguments[field.name] = values[key]
-        elif not _has_default(field):
+            arguments[field.name] = instance(hint, values, f"{key}.", unset)  # type: ignore[arg-type]
+        elif (value := values.get(key, unset)) is MISSING:
             raise SettingError(key, "must be set")
+        else:
+            arguments[field.name] = value
     try:
         return cls(**arguments)
     except ValueError as error:
@@ -87,8 +93,8 @@ def instance(cls: type[T], values: Mapping[str, Any], prefix: str = "") -> T:
         raise SettingError(f"{prefix}{name}", fault) from error
 
 
-def _has_default(field: Field[Any]) -> bool:
-    return field.default is not MISSING or field.default_factory is not MISSING
+def _default(field: Field[Any]) -> Any:
+    return field.default if field.default_factory is MISSING else field.default_factory()
 
 
 def _nearest(key: str, known: Mapping[str, Any]) -> str:

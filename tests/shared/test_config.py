@@ -109,6 +109,11 @@ def test_the_environment_goes_before_the_file_and_the_new_name_before_the_old(
     assert settings.server.port == 0
 
 
+def test_a_section_that_is_set_in_part_keeps_the_rest_of_its_default(tmp_path: Path) -> None:
+    settings = read(tmp_path, "server: {host: 127.0.0.2}", MODEL_PATH="m")
+    assert settings.server.address == "127.0.0.2:9100"
+
+
 def test_without_a_file_the_environment_alone_serves() -> None:
     assert load(Settings, None, {"MODEL_PATH": "/m"}, ALIASES).executor.model_path == Path("/m")
     with pytest.raises(BadConfig, match=r"^settings: executor.model_path must be set$"):
