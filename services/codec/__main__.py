@@ -1,0 +1,32 @@
+"""The codec as a program: `python -m services.codec --config codec.yaml`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+
+from services.codec.prompt import PromptEncoder
+from services.codec.service import serving_codec
+from services.codec.settings import ALIASES, CodecSettings
+from services.shared.announce import announce
+from services.shared.model_folder import ModelFolder
+from services.shared.program import Program
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    program = Program(name="codec", settings=CodecSettings, aliases=ALIASES, serve=serve)
+    return program.run(sys.argv[1:] if argv is None else argv)
+
+
+async def serve(settings: CodecSettings, stop: asyncio.Event) -> None:
+    """Serves until `stop`, then lets running requests end."""
+    folder = ModelFolder(settings.executor.model_path)
+    encoder = PromptEncoder(folder, cache_bytes=settings.service.piece_cache)
+    async with serving_codec(settings, folder, encoder) as service:
+        announce({"http": service.http, "grpc": service.grpc})
+        await stop.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

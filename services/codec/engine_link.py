@@ -1,0 +1,128 @@
+"""The connection to what generates: a session, and the proof that its tokens are ours."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import grpc
+from tokenway.engine.v1 import engine_pb2 as pb
+from tokenway.engine.v1 import engine_pb2_grpc as rpc
+
+from services.shared.channel import open_channel
+from services.shared.errors import Unavailable
+from services.shared.stream.client_session import ClientSession
+from services.shared.stream.load import ReplicaState
+from services.shared.stream.source import TokenSource
+from services.shared.tasks import Tasks
+
+CHECK_INTERVAL_S = 1.0
+FIRST_CHECKS_S = 0.1
+DESCRIBE_TIMEOUT_S = 5.0
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Identity:
+    """What decides whether token IDs mean the same on both sides."""
+
+    tokenizer_fingerprint: str
+    vocabulary_size: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Engine:
+    """What is known of the other side once it was found to fit.
+
+    Args:
+        source: takes generations.
+        model: the name that it calls its model by.
+        context_length: tokens that prompt and output may have together.
+    """
+
+    source: TokenSource
+    model: str
+    context_length: int
+
+
+class EngineLink:
+    """Asks the other side again and again who it is; gives it out only while it fits."""
+
+    def __init__(self, channel: grpc.aio.Channel, ours: Identity, endpoint: str) -> None:
+        self.session = ClientSession(channel, endpoint)
+        self._stub = rpc.EngineServiceStub(channel)
+        self._ours = ours
+        self._endpoint = endpoint
+        self._described: pb.DescribeResponse | None = None
+        self._fault = "the engine has not been reached yet"
+
+    @property
+    def fault(self) -> str | None:
+        """Why nothing can be served, or None."""
+        if self._described is None:
+            return self._fault
+        if self.session.load().state is not ReplicaState.READY:
+            return "the engine is not ready"
+        return None
+
+    def context_length(self) -> int | None:
+        """As the other side tells it; None until it is known."""
+        return self._described.context_length if self._described is not None else None
+
+    def engine(self) -> Engine:
+        """Raises Unavailable while the other side is not there or does not fit."""
+        if self._described is None or self.session.load().state is ReplicaState.STARTING:
+            raise Unavailable(f"the model cannot be served now: {self.fault}")
+        return Engine(
+            source=self.session,
+            model=self._described.model,
+            context_length=self._described.context_length,
+        )
+
+    async def check(self) -> None:
+        """Compares for ever; what does not fit is told once in the log."""
+        while True:
+            fault = await self._compared()
+            if fault is not None:
+                if fault != self._fault:
+                    _log.error("engine at %s cannot serve: %s", self._endpoint, fault)
+                self._fault, self._described = fault, None
+            await asyncio.sleep(FIRST_CHECKS_S if self._described is None else CHECK_INTERVAL_S)
+
+    async def _compared(self) -> str | None:
+        """What is wrong; when nothing is, the other side's description is kept."""
+        try:
+            described = await self._stub.Describe(
+                pb.DescribeRequest(), timeout=DESCRIBE_TIMEOUT_S, wait_for_ready=True
+            )
+        except grpc.aio.AioRpcError as error:
+            _log.debug("describe at %s: %s", self._endpoint, error.details())
+            return "the engine does not answer"
+        ours = self._ours
+        if described.tokenizer_fingerprint != ours.tokenizer_fingerprint:
+            return "the engine's tokenizer or chat template is not the codec's"
+        if described.vocabulary_size != ours.vocabulary_size:
+            return (
+                f"the engine's vocabulary has {described.vocabulary_size} tokens, "
+                f"the codec's {ours.vocabulary_size}"
+            )
+        self._described = described
+        return None
+
+
+@asynccontextmanager
+async def linked(endpoint: str, ours: Identity) -> AsyncIterator[EngineLink]:
+    """Keeps the link up inside the block."""
+
+    def crashed(name: str, _: Exception) -> None:
+        _log.error("%s ended; the codec cannot serve any more", name)
+
+    async with open_channel(endpoint) as channel, Tasks(crashed) as tasks:
+        link = EngineLink(channel, ours, endpoint)
+        tasks.start("session", link.session.run())
+        tasks.start("check", link.check())
+        yield link

@@ -1,0 +1,142 @@
+"""CodecService: the same bytes as the HTTP door, over gRPC."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import aclosing, contextmanager
+from typing import Any
+
+import grpc
+from google.api.httpbody_pb2 import HttpBody
+from tokenway.codec.v1 import codec_pb2 as pb
+from tokenway.codec.v1 import codec_pb2_grpc as rpc
+
+from services.codec.codec import Codec
+from services.codec.detokenizer import Detokenizer
+from services.codec.events import OutputEvent
+from services.codec.exchange import Exchange, exchanging, request_id_from
+from services.codec.frames import framed
+from services.codec.protocols.chat_completions.protocol import CHAT_COMPLETIONS
+from services.codec.protocols.messages.protocol import MESSAGES
+from services.codec.protocols.messages.reply import token_count
+from services.codec.protocols.messages.request import parse_count
+from services.codec.protocols.models import model_list
+from services.codec.protocols.wire_protocol import WireProtocol
+from services.codec.request import Request
+from services.shared.bug_boundary import trace_of
+from services.shared.errors import InvalidRequest, RequestTooLarge, ServiceError, error_of
+
+JSON = "application/json"
+EVENTS = "text/event-stream"
+
+Context = Any
+"""grpc.aio.ServicerContext is generic in the stubs only, and differs for each method."""
+
+
+class CodecServicer(rpc.CodecServiceServicer):
+    """Takes bodies of at most `max_body_bytes`."""
+
+    def __init__(self, codec: Codec, max_body_bytes: int) -> None:
+        self._codec = codec
+        self._max_body_bytes = max_body_bytes
+
+    async def ChatCompletions(self, request: HttpBody, context: Context) -> AsyncIterator[HttpBody]:
+        async with aclosing(self._answered(CHAT_COMPLETIONS, request, context)) as bodies:
+            async for body in bodies:
+                yield body
+
+    async def Messages(self, request: HttpBody, context: Context) -> AsyncIterator[HttpBody]:
+        async with aclosing(self._answered(MESSAGES, request, context)) as bodies:
+            async for body in bodies:
+                yield body
+
+    async def CountTokens(self, request: HttpBody, context: Context) -> HttpBody:
+        with _exchanging(MESSAGES, context) as exchange:
+            parsed = await self._codec.parse(parse_count, self._data(request))
+            ids = await self._codec.prompt_ids(parsed, exchange)
+            return HttpBody(content_type=JSON, data=token_count(len(ids)))
+
+    async def ListModels(self, request: pb.ListModelsRequest, context: Context) -> HttpBody:
+        return HttpBody(content_type=JSON, data=model_list(self._codec.model))
+
+    async def Encode(self, request: pb.EncodeRequest, context: Context) -> pb.EncodeResponse:
+        return pb.EncodeResponse(token_ids=await self._codec.encode_text(request.text))
+
+    async def Decode(
+        self, request_iterator: AsyncIterator[pb.DecodeRequest], context: Context
+    ) -> AsyncIterator[pb.DecodeResponse]:
+        tokenizer = self._codec.encoder.tokenizer
+        detokenizer = Detokenizer(tokenizer)
+        async for request in request_iterator:
+            _check_ids(request.token_ids, tokenizer.vocabulary_size)
+            if text := detokenizer.push(request.token_ids).text:
+                yield pb.DecodeResponse(text=text)
+        if text := detokenizer.finish().text:
+            yield pb.DecodeResponse(text=text)
+
+    async def _answered(
+        self, protocol: WireProtocol, body: HttpBody, context: Context
+    ) -> AsyncGenerator[HttpBody, None]:
+        with _exchanging(protocol, context) as exchange:
+            request = await self._codec.parse(protocol.parse, self._data(body))
+            exchange.figures["stream"] = request.delivery.stream
+            answer = self._streamed if request.delivery.stream else self._whole
+            async with aclosing(answer(protocol, request, exchange)) as bodies:
+                async for answer_body in bodies:
+                    yield answer_body
+
+    async def _streamed(
+        self, protocol: WireProtocol, request: Request, exchange: Exchange
+    ) -> AsyncGenerator[HttpBody, None]:
+        stream = protocol.stream(self._codec.reply(request, exchange))
+        async with (
+            aclosing(self._codec.answer(request, exchange)) as batches,
+            aclosing(framed(stream, batches, exchange)) as written,
+        ):
+            async for frames in written:
+                for frame in frames:
+                    yield HttpBody(content_type=EVENTS, data=frame)
+
+    async def _whole(
+        self, protocol: WireProtocol, request: Request, exchange: Exchange
+    ) -> AsyncGenerator[HttpBody, None]:
+        events: list[OutputEvent] = []
+        async with aclosing(self._codec.answer(request, exchange)) as batches:
+            async for batch in batches:
+                events += batch
+        data = protocol.whole(self._codec.reply(request, exchange), events)
+        yield HttpBody(content_type=JSON, data=data)
+
+    def _data(self, body: HttpBody) -> bytes:
+        if len(body.data) > self._max_body_bytes:
+            raise RequestTooLarge(f"the body must be at most {self._max_body_bytes} bytes")
+        return bytes(body.data)
+
+
+@contextmanager
+def _exchanging(protocol: WireProtocol, context: Context) -> Iterator[Exchange]:
+    """The exchange of a call; its errors carry the protocol's error object as their message."""
+    metadata = dict(context.invocation_metadata() or ())
+    request_id = request_id_from(metadata.get("x-request-id"))
+    try:
+        with exchanging("grpc", request_id, trace_of(context)) as exchange:
+            exchange.figures["path"] = protocol.name
+            context.set_trailing_metadata(
+                (("x-request-id", request_id), ("x-trace-id", exchange.trace.trace_id))
+            )
+            yield exchange
+    except ServiceError as error:
+        told = protocol.refusal(error, request_id).body.decode()
+        raise error_of(error.code, told, error.field) from error
+
+
+def _check_ids(ids: Any, vocabulary_size: int) -> None:
+    highest = max(ids, default=0)
+    if highest >= vocabulary_size:
+        raise InvalidRequest(
+            f"token_ids must be below {vocabulary_size}, got {highest}", field="token_ids"
+        )
+
+
+def register(servicer: CodecServicer, server: grpc.aio.Server) -> None:
+    rpc.add_CodecServiceServicer_to_server(servicer, server)

@@ -1,0 +1,28 @@
+"""The model as callers know it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from services.shared.errors import NotFound
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServedModel:
+    """One model under one or more names.
+
+    Args:
+        names: what callers may ask for, at least one; the first is the model's own.
+        created: seconds since 1970.
+        context_length: tokens of prompt and output together; None until the engine told it.
+    """
+
+    names: tuple[str, ...]
+    created: int
+    context_length: int | None = None
+
+    def check(self, name: str) -> None:
+        """Raises NotFound for a name that is none of the model's."""
+        if name not in self.names:
+            shown = name if len(name) <= 100 else f"{name[:100]}..."
+            raise NotFound(f"the model {shown!r} does not exist", field="model")

@@ -1,0 +1,94 @@
+"""Settings of the codec."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from services.shared.bounds import at_least, within
+from services.shared.byte_size import ByteSize
+from services.shared.settings import HealthSettings, TelemetrySettings
+
+ALIASES = {"MODEL_PATH": "executor.model_path", "MAX_CONCURRENT": "service.limits.max_concurrency"}
+
+
+class EngineProtocol(StrEnum):
+    TOKEN_STREAM = "token-stream"  # noqa: S105 no password
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DoorSettings:
+    """Where HTTP and gRPC listen; port 0 takes a free one."""
+
+    port: int = 8080
+    grpc_port: int = 8081
+    host: str = "127.0.0.1"
+
+    def __post_init__(self) -> None:
+        within("port", self.port, 0, 65535)
+        within("grpc_port", self.grpc_port, 0, 65535)
+        if not self.host:
+            raise ValueError("host must not be empty, got ''")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EngineSettings:
+    """The token stream service that answers: a router or an engine."""
+
+    endpoint: str = "127.0.0.1:9000"
+    protocol: EngineProtocol = EngineProtocol.TOKEN_STREAM
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExecutorSettings:
+    """The model folder, for its tokenizer and its chat template."""
+
+    model_path: Path
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LimitSettings:
+    """What one codec takes at a time, and for how long."""
+
+    max_concurrency: int = 1024
+    request_timeout_ms: int = 600_000
+    max_body_bytes: ByteSize = field(default_factory=lambda: ByteSize(32_000_000))
+
+    def __post_init__(self) -> None:
+        at_least("max_concurrency", self.max_concurrency, 1)
+        within("request_timeout_ms", self.request_timeout_ms, 1, 2**32 - 1)
+        within("max_body_bytes", self.max_body_bytes, 1, 2**31 - 1)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServiceSettings:
+    """How the codec serves.
+
+    Args:
+        model_names: what callers may call the model; the first is its name. None: its folder's.
+        piece_cache: memory for the token IDs of text that was encoded before.
+        heartbeat_seconds: silence on a stream after which it shows that it lives.
+        drain_seconds: how long running requests have to end when the codec is told to stop.
+    """
+
+    model_names: tuple[str, ...] = ()
+    limits: LimitSettings = field(default_factory=LimitSettings)
+    piece_cache: ByteSize = field(default_factory=lambda: ByteSize(64 * 2**20))
+    heartbeat_seconds: float = 10.0
+    drain_seconds: float = 30.0
+
+    def __post_init__(self) -> None:
+        at_least("piece_cache", self.piece_cache, 0)
+        within("heartbeat_seconds", self.heartbeat_seconds, 0.05, 3600)
+        within("drain_seconds", self.drain_seconds, 0, 3600)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CodecSettings:
+    executor: ExecutorSettings
+    server: DoorSettings = field(default_factory=DoorSettings)
+    inference_engine: EngineSettings = field(default_factory=EngineSettings)
+    service: ServiceSettings = field(default_factory=ServiceSettings)
+    health: HealthSettings = field(default_factory=HealthSettings)
+    telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
