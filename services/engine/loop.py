@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 
 from services.engine import outcome
@@ -71,27 +72,32 @@ class EngineLoop:
 
     def add(self, sequence: state.Sequence) -> None:
         """A command: takes a sequence, which may be complete already."""
-        end = self._stopper.end(sequence) if sequence.position else None
-        if end is None:
-            self.scheduler.add(sequence)
-        else:
-            self._tell(sequence, outcome.accepted(sequence))
-            self._tell(sequence, outcome.finished(sequence, end))
+        with self._isolated(sequence):
+            end = self._stopper.end(sequence) if sequence.position else None
+            if end is None:
+                self.scheduler.add(sequence)
+            else:
+                self._tell(sequence, outcome.accepted(sequence))
+                self._tell(sequence, outcome.finished(sequence, end))
 
     def cancel(self, sequence: state.Sequence) -> None:
         """A command: forgets a sequence and frees its blocks."""
         self.scheduler.remove(sequence)
 
     def step(self) -> None:
-        began = time.perf_counter_ns()
+        began_ns = time.monotonic_ns()
         self._take_commands()
-        self._expire()
+        self._expire(began_ns)
         works = self._schedule()
-        scheduled = time.perf_counter_ns()
-        self._settle(works, self._compute(works))
+        scheduled_ns = time.monotonic_ns()
+        draws = self._compute(works)
+        for work in works:
+            if work.sequence.blocks:
+                with self._isolated(work.sequence):
+                    self._settle(work, draws.get(work.sequence.key), scheduled_ns)
         self._flush()
         self.collector.after_step()
-        self.progress.stepped(began, scheduled)
+        self.progress.stepped(began_ns, scheduled_ns)
 
     def _rest(self) -> None:
         """Waits for a command, then as long as a batch may take to gather."""
@@ -111,12 +117,11 @@ class EngineLoop:
         while not self._commands.empty():
             self._commands.get()()
 
-    def _expire(self) -> None:
-        now = time.monotonic_ns()
+    def _expire(self, now_ns: int) -> None:
         late = [
             sequence
             for sequence in self.scheduler
-            if sequence.deadline_ns is not None and sequence.deadline_ns <= now
+            if sequence.deadline_ns is not None and sequence.deadline_ns <= now_ns
         ]
         for sequence in late:
             self._end(sequence, LATE)
@@ -124,15 +129,9 @@ class EngineLoop:
     def _schedule(self) -> list[Work]:
         while True:
             try:
-                works = self.scheduler.schedule()
-                break
+                return self.scheduler.schedule()
             except SequenceFault as fault:
                 self._break(fault.sequence)
-        for work in works:
-            if work.sequence.scheduled_ns is None:
-                work.sequence.scheduled_ns = time.monotonic_ns()
-                self._tell(work.sequence, outcome.accepted(work.sequence))
-        return works
 
     def _compute(self, works: Sequence[Work]) -> dict[int, Draw]:
         """Draws by sequence key. If a batch fails, each work is run alone: one fails, not all."""
@@ -145,29 +144,32 @@ class EngineLoop:
             self._break(works[0].sequence)
             return {}
 
-    def _settle(self, works: Sequence[Work], draws: dict[int, Draw]) -> None:
-        for work in works:
-            if work.sequence.blocks:
-                self._settle_one(work, draws.get(work.sequence.key))
-
-    def _settle_one(self, work: Work, draw: Draw | None) -> None:
+    def _settle(self, work: Work, draw: Draw | None, scheduled_ns: int) -> None:
         sequence = work.sequence
-        try:
-            self.scheduler.advance(work)
-            if draw is None:
-                return
-            if sequence.generation.stopping.max_tokens != 0:
-                self._append(sequence, draw)
-            end = self._stopper.end(sequence)
-            if end is not None:
-                self._end(sequence, outcome.finished(sequence, end))
-        except Exception:  # noqa: BLE001  # one sequence must not end its neighbours
-            self._break(sequence)
+        if sequence.scheduled_ns is None:
+            sequence.scheduled_ns = scheduled_ns
+            self._tell(sequence, outcome.accepted(sequence))
+        self.scheduler.advance(work)
+        if draw is None:
+            return
+        if sequence.generation.stopping.max_tokens != 0:
+            self._append(sequence, draw)
+        end = self._stopper.end(sequence)
+        if end is not None:
+            self._end(sequence, outcome.finished(sequence, end))
 
     def _append(self, sequence: state.Sequence, draw: Draw) -> None:
         sequence.tokens.append(draw.token_id)
         sequence.first_token_ns = sequence.first_token_ns or time.monotonic_ns()
         self._tell(sequence, outcome.drawn(sequence, draw))
+
+    @contextmanager
+    def _isolated(self, sequence: state.Sequence) -> Iterator[None]:
+        """A bug inside ends this sequence, not its neighbours."""
+        try:
+            yield
+        except Exception:  # noqa: BLE001  # see above
+            self._break(sequence)
 
     def _break(self, sequence: state.Sequence) -> None:
         fields = {"request_id": sequence.generation.request_id}

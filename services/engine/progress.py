@@ -36,11 +36,11 @@ class Progress:
         return (time.monotonic_ns() - self.last_step_ns) // 1_000_000
 
     def stepped(self, began_ns: int, scheduled_ns: int) -> None:
-        """Notes a step; both times are of `time.perf_counter_ns`."""
+        """Notes a step; times are on the monotonic clock."""
         self.steps += 1
         self.schedule_us = (scheduled_ns - began_ns) // 1000
-        self._step_us = (time.perf_counter_ns() - began_ns) // 1000
         self.last_step_ns = time.monotonic_ns()
+        self._step_us = (self.last_step_ns - began_ns) // 1000
         if self.last_step_ns - self._measured_ns > MEASURE_INTERVAL_NS:
             self.load = self._measure()
 
