@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from services.launcher.child import Child, Ended, Launch
 from services.launcher.health_probe import answering, serving
@@ -17,6 +17,7 @@ from services.launcher.start_failed import start_failed
 from services.launcher.waits import Waits
 from services.shared.tasks import Tasks
 
+T = TypeVar("T")
 Check = Callable[[], Coroutine[Any, Any, None]]
 
 FIRST_PAUSE_S = 0.5
@@ -53,7 +54,8 @@ class Fleet:
         """Starts all and returns when all can serve. Raises StartFailed."""
         count = self._plan.options.replicas
         engines = [await self._start(self._plan.engine(index)) for index in range(count)]
-        engine_doors = [(await self._doors(engine, waits))["grpc"] for engine in engines]
+        doors = await _together(*(self._doors(engine, waits) for engine in engines))
+        engine_doors = [door["grpc"] for door in doors]
         router = await self._start(self._plan.router(engine_doors))
         router_door = (await self._doors(router, waits))["grpc"]
         codec = await self._start(self._plan.codec(router_door))
@@ -66,7 +68,9 @@ class Fleet:
         )
         ready_url = f"http://{addresses.http}{self._plan.readiness_path()}"
         checks = [partial(serving, address) for address in (*engine_doors, router_door)]
-        await self._all_ready([*checks, partial(answering, ready_url)], waits)
+        checks.append(partial(answering, ready_url))
+        pairs = zip(self._children, checks, strict=True)
+        await _together(*(self._ready(child, check, waits) for child, check in pairs))
         return addresses
 
     async def keep(self) -> None:
@@ -104,14 +108,6 @@ class Fleet:
         child.launch = child.launch.at(doors)
         return doors
 
-    async def _all_ready(self, checks: Sequence[Check], waits: Waits) -> None:
-        try:
-            async with asyncio.TaskGroup() as group:
-                for child, check in zip(self._children, checks, strict=True):
-                    group.create_task(self._ready(child, check, waits))
-        except ExceptionGroup as failed:
-            raise failed.exceptions[0] from None
-
     async def _ready(self, child: Child, check: Check, waits: Waits) -> None:
         try:
             async with waits.wait(f"{child.launch.name} gets ready"):
@@ -133,6 +129,16 @@ class Fleet:
             with suppress(Ended):  # then the next round says so
                 await self._children[index].doors()
                 self._say(f"{child.launch.name} runs again")
+
+
+async def _together(*work: Coroutine[Any, Any, T]) -> list[T]:
+    """All results; the first error ends the others and is raised."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(part) for part in work]
+    except ExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+    return [task.result() for task in tasks]
 
 
 def _ended(cause: str) -> str:
