@@ -30,8 +30,10 @@ VOCABULARY = 1000
 def oracle(prompt_ids: Sequence[int], count: int) -> list[int]:
     """The first tokens after a prompt; each depends on all before it, so none can be lost."""
     ids: list[int] = []
+    state = crc32(repr(list(prompt_ids)).encode())
     for _ in range(count):
-        ids.append(crc32(repr((list(prompt_ids), ids)).encode()) % VOCABULARY)
+        ids.append(state % VOCABULARY)
+        state = crc32(ids[-1].to_bytes(4), state)
     return ids
 
 

@@ -70,6 +70,7 @@ class ClientSession:
         self._next_id = 0
         self._commands = Commands()
         self._load: Load | None = None
+        self._told = ""
 
     def load(self) -> Load:
         """As last told; STARTING while the session is down."""
@@ -104,9 +105,11 @@ class ClientSession:
             try:
                 await self._connected()
             except grpc.aio.AioRpcError as error:
-                _log.info("session to %s ended: %s", self.name, error.details())
+                self._tell(logging.INFO, f"session to {self.name} ended: {error.details()}")
             except InvalidRequest as error:
-                _log.error("%s does not speak the protocol: %s", self.name, error.message)
+                self._tell(
+                    logging.ERROR, f"{self.name} does not speak the protocol: {error.message}"
+                )
             finally:
                 self._down()
             lasted = monotonic() - began > LAST_BACKOFF_S
@@ -127,6 +130,8 @@ class ClientSession:
         if response is None:  # what grpc makes of bytes that are no message
             raise InvalidRequest("a response could not be read")
         if response.HasField("load"):
+            if self._load is None:
+                self._told = ""
             self._load = load_from(response.load)
             self._on_load(self._load)
         for stream_id, event in events_of(response.frame):
@@ -159,6 +164,12 @@ class ClientSession:
         if self._streams.pop(stream_id, None) is not None:
             cancel = pb.Cancel(stream_id=stream_id, reason=pb.CancelReason.ValueType(reason.value))
             self._commands.put(pb.SessionRequest(cancel=cancel))
+
+    def _tell(self, level: int, message: str) -> None:
+        """Logs why there is no session, once while it stays the same."""
+        if message != self._told:
+            self._told = message
+            _log.log(level, "%s", message)
 
     def _down(self) -> None:
         if self._load is not None:

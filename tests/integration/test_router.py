@@ -1,0 +1,317 @@
+"""A router between real servers: balance, death, drain, strangers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from tokenway.engine.v1 import engine_pb2 as pb
+from tokenway.engine.v1 import engine_pb2_grpc as rpc
+from tokenway.types.v1 import types_pb2 as types
+
+from services.router.replica import Status
+from services.shared.channel import open_channel
+from services.shared.errors import Code
+from services.shared.stream.client_session import ClientSession
+from services.shared.stream.events import CancelReason, Failed, Finished
+from services.shared.stream.load import ReplicaState
+from tests.recorder import Recorder, submission
+from tests.router.fleet_of_servers import router_over, servers
+from tests.router.servicer import MODEL, ScriptedEngine
+from tests.scripted_source import oracle
+from tests.waiting import PATIENCE_S, until
+
+
+def send(session: ClientSession, count: int, **options: int | str) -> list[Recorder]:
+    """Submits generations with prompts of their own."""
+    recorders = [Recorder() for _ in range(count)]
+    for number, recorder in enumerate(recorders):
+        session.submit(submission(f"x{number}", recorder, prompt_ids=(number, 1), **options))
+    return recorders
+
+
+async def test_64_streams_are_shared_evenly_and_all_are_whole() -> None:
+    engines = [ScriptedEngine() for _ in range(4)]
+    async with servers(*engines) as fleet, router_over(fleet.addresses) as (_, session):
+        recorders = send(session, 64, max_tokens=20)
+        for number, recorder in enumerate(recorders):
+            assert isinstance(await recorder.ended(), Finished)
+            assert recorder.ids == oracle((number, 1), 20)
+    counts = [len(engine.source.submitted) for engine in engines]
+    assert sum(counts) == 64
+    assert max(counts) - min(counts) <= 8
+
+
+async def test_a_replica_killed_before_the_first_tokens_loses_no_request() -> None:
+    engines = [ScriptedEngine() for _ in range(2)]
+    async with (
+        servers(*engines, plays=False) as fleet,
+        router_over(fleet.addresses) as (_, session),
+    ):
+        recorders = send(session, 16)
+        await until(lambda: sum(len(engine.source.running) for engine in engines) == 16)
+        engines[0].source.step()
+        await until(lambda: sum(recorder.accepted() for recorder in recorders) == 8)
+        await fleet.kill(0)
+        await until(lambda: len(engines[1].source.running) == 16)
+        for _ in range(6):
+            engines[1].source.step()
+        for number, recorder in enumerate(recorders):
+            assert isinstance(await recorder.ended(), Finished)
+            assert recorder.ids == oracle((number, 1), 4)
+            assert recorder.accepted() == 1
+
+
+async def test_a_replica_killed_after_the_first_tokens_ends_its_streams_cleanly() -> None:
+    engines = [ScriptedEngine() for _ in range(2)]
+    async with servers(*engines) as fleet, router_over(fleet.addresses) as (_, session):
+        recorders = send(session, 8, max_tokens=2000)
+        await until(lambda: all(recorder.ids for recorder in recorders))
+        await fleet.kill(0)
+        await until(lambda: sum(isinstance(one.last, Failed) for one in recorders) == 4)
+        lost = [recorder for recorder in recorders if isinstance(recorder.last, Failed)]
+        for recorder in lost:
+            assert recorder.last == Failed(
+                code=Code.UNAVAILABLE,
+                message=f"the replica was lost after {len(recorder.ids)} tokens",
+            )
+        going = [recorder for recorder in recorders if recorder not in lost]
+        before = [len(recorder.ids) for recorder in going]
+        await until(
+            lambda: all(len(one.ids) > count for one, count in zip(going, before, strict=True))
+        )
+
+
+async def test_a_replica_that_comes_back_takes_its_share_again() -> None:
+    engines = [ScriptedEngine() for _ in range(2)]
+    async with servers(*engines) as fleet, router_over(fleet.addresses) as (router, session):
+        await fleet.kill(0)
+        await until(lambda: router.fleet.ready() == [fleet.addresses[1]])
+        for recorder in send(session, 4):
+            assert isinstance(await recorder.ended(), Finished)
+        assert not engines[0].source.submitted
+        await fleet.start(0)
+        await until(lambda: len(router.fleet.ready()) == 2)
+        for recorder in send(session, 8):
+            assert isinstance(await recorder.ended(), Finished)
+        assert len(engines[0].source.submitted) >= 4
+
+
+@pytest.mark.parametrize("state", [ReplicaState.STARTING, ReplicaState.DRAINING])
+async def test_a_replica_that_is_not_ready_takes_nothing(state: ReplicaState) -> None:
+    engines = [ScriptedEngine() for _ in range(2)]
+    engines[0].source.state = state
+    async with servers(*engines) as fleet, router_over(fleet.addresses, ready=1) as (_, session):
+        for recorder in send(session, 8):
+            assert isinstance(await recorder.ended(), Finished)
+    assert not engines[0].source.submitted
+
+
+async def test_a_replica_that_cannot_describe_itself_yet_takes_nothing_until_it_can() -> None:
+    engines = [ScriptedEngine() for _ in range(2)]
+    engines[0].described = False
+    async with servers(*engines) as fleet, router_over(fleet.addresses, ready=1) as (router, _):
+        assert router.fleet.snapshot().candidates[0].status in (
+            Status.STARTING,
+            Status.UNREACHABLE,
+        )
+        engines[0].described = True
+        await until(lambda: len(router.fleet.ready()) == 2)
+
+
+async def test_a_replica_of_another_tokenizer_is_named_and_takes_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    engines = [ScriptedEngine(), ScriptedEngine(tokenizer="tokenizer-2")]
+    async with servers(engines[0]) as known, servers(engines[1]) as strange:
+        addresses = [*known.addresses, *strange.addresses]
+        async with router_over(addresses, ready=1) as (router, session):
+            await until(lambda: "takes nothing" in caplog.text)
+            for recorder in send(session, 4):
+                assert isinstance(await recorder.ended(), Finished)
+            counts = Counter(one.status for one in router.fleet.snapshot().candidates)
+            assert counts == {Status.READY: 1, Status.MISMATCHED: 1}
+
+
+async def test_a_cancel_reaches_the_replica_with_its_reason() -> None:
+    engine = ScriptedEngine()
+    async with servers(engine) as fleet, router_over(fleet.addresses) as (_, session):
+        recorder = Recorder()
+        cancel = session.submit(submission("x", recorder, max_tokens=10_000))
+        await recorder.until(3)
+        cancel(CancelReason.STOP_TEXT)
+        await until(lambda: engine.source.cancelled == [("x", CancelReason.STOP_TEXT)])
+
+
+async def test_a_deadline_is_kept_by_the_router_when_the_replica_does_not() -> None:
+    engine = ScriptedEngine()
+    async with servers(engine) as fleet, router_over(fleet.addresses) as (_, session):
+        recorder = Recorder()
+        session.submit(submission("x", recorder, max_tokens=100_000, timeout_ms=200))
+        failed = await recorder.ended()
+        assert isinstance(failed, Failed)
+        assert failed.code is Code.DEADLINE_EXCEEDED
+        await until(lambda: engine.source.cancelled == [("x", CancelReason.DEADLINE)])
+        timeout_ms = engine.source.submitted[0].generation.quality_of_service.timeout_ms
+        assert timeout_ms is not None
+        assert 0 < timeout_ms <= 200
+
+
+async def test_a_caller_that_goes_away_cancels_its_generations_at_the_replicas() -> None:
+    engine = ScriptedEngine()
+    async with servers(engine) as fleet:
+        async with router_over(fleet.addresses) as (_, session):
+            recorders = send(session, 4, max_tokens=10_000)
+            await until(lambda: all(recorder.ids for recorder in recorders))
+        await until(lambda: len(engine.source.cancelled) == 4)
+
+
+async def test_a_replica_that_speaks_garbage_is_contained_and_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"\x80\x04\x95pickle" * 100)
+        writer.close()
+
+    garbage = await asyncio.start_server(talk, "127.0.0.1", 0)
+    host, port = garbage.sockets[0].getsockname()
+    engine = ScriptedEngine()
+    caplog.set_level("INFO")
+    async with servers(engine) as fleet:
+        addresses = [*fleet.addresses, f"{host}:{port}"]
+        async with router_over(addresses, ready=1) as (_, session):
+            for recorder in send(session, 8):
+                assert isinstance(await recorder.ended(), Finished)
+            await until(lambda: f"session to {host}:{port} ended" in caplog.text)
+    garbage.close()
+    await garbage.wait_closed()
+
+
+async def test_no_replica_ready_is_told_with_their_states() -> None:
+    engine = ScriptedEngine()
+    engine.source.state = ReplicaState.DRAINING
+    async with (
+        servers(engine) as fleet,
+        router_over([*fleet.addresses, "127.0.0.1:1"], ready=0) as (router, session),
+    ):
+        await until(router.fleet.members)
+        (recorder,) = send(session, 1)
+        message = "no replica can take the generation; of 2: 1 draining, 1 unreachable"
+        assert await recorder.ended() == Failed(
+            code=Code.UNAVAILABLE, message=message, retryable=True
+        )
+
+
+async def test_another_model_is_not_found() -> None:
+    async with (
+        servers(ScriptedEngine()) as fleet,
+        router_over(fleet.addresses) as (_, session),
+    ):
+        (recorder,) = send(session, 1, model="gpt")
+        assert await recorder.ended() == Failed(
+            code=Code.NOT_FOUND,
+            message=f"model 'gpt' is not served here, '{MODEL}' is",
+            field="model",
+        )
+
+
+async def test_routers_stack() -> None:
+    engine = ScriptedEngine()
+    async with (
+        servers(engine) as fleet,
+        router_over(fleet.addresses) as (lower, _),
+        router_over([lower.address]) as (_, session),
+    ):
+        for number, recorder in enumerate(send(session, 4)):
+            assert isinstance(await recorder.ended(), Finished)
+            assert recorder.ids == oracle((number, 1), 4)
+
+
+async def test_health_is_serving_only_while_a_replica_is_ready() -> None:
+    status = health_pb2.HealthCheckResponse
+    async with (
+        servers(ScriptedEngine()) as fleet,
+        router_over(fleet.addresses) as (router, _),
+        open_channel(router.address) as channel,
+    ):
+        stub = health_pb2_grpc.HealthStub(channel)
+        watch: Any = stub.Watch(health_pb2.HealthCheckRequest())
+
+        async def told(wanted: int) -> bool:
+            """Whether the watch comes to say so."""
+            async with asyncio.timeout(PATIENCE_S):
+                while (await watch.read()).status != wanted:
+                    pass
+            return True
+
+        assert await told(status.SERVING)
+        await fleet.kill(0)
+        assert await told(status.NOT_SERVING)
+        await fleet.start(0)
+        assert await told(status.SERVING)
+
+
+async def test_a_router_describes_its_fleet_and_operates_it() -> None:
+    engines = [ScriptedEngine(), ScriptedEngine()]
+    async with (
+        servers(*engines) as fleet,
+        router_over(fleet.addresses) as (router, _),
+        open_channel(router.address) as channel,
+    ):
+        stub = rpc.EngineServiceStub(channel)
+        described = await stub.Describe(pb.DescribeRequest())
+        assert (described.model, described.tokenizer_fingerprint) == (MODEL, "tokenizer-1")
+        assert described.load.state == types.REPLICA_STATE_READY
+        async for watched in stub.WatchLoad(pb.WatchLoadRequest()):
+            assert watched.load.state == types.REPLICA_STATE_READY
+            break
+        assert (await stub.FlushCache(pb.FlushCacheRequest())).dropped_blocks == 6
+        request = pb.SetServiceCacheRequest(enabled=True)
+        assert (await stub.SetServiceCache(request)).enabled
+        engines[1].has_cache = False
+        with pytest.raises(grpc.aio.AioRpcError, match="no service cache is configured") as caught:
+            await stub.SetServiceCache(request)
+        assert caught.value.code() is grpc.StatusCode.FAILED_PRECONDITION
+        assert fleet.addresses[1] in (caught.value.details() or "")
+
+
+async def test_a_router_without_replicas_describes_nothing() -> None:
+    async with (
+        router_over(["127.0.0.1:1"], ready=0) as (router, _),
+        open_channel(router.address) as channel,
+    ):
+        stub = rpc.EngineServiceStub(channel)
+        for call in (
+            stub.Describe(pb.DescribeRequest()),
+            stub.FlushCache(pb.FlushCacheRequest()),
+        ):
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await call
+            assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+
+
+async def test_drain_waits_for_what_runs_and_refuses_what_comes() -> None:
+    engine = ScriptedEngine()
+    async with (
+        servers(engine, plays=False) as fleet,
+        router_over(fleet.addresses) as (router, session),
+        open_channel(router.address) as channel,
+    ):
+        (running,) = send(session, 1)
+        await until(lambda: engine.source.running)
+        stub = rpc.EngineServiceStub(channel)
+        drained = asyncio.ensure_future(stub.Drain(pb.DrainRequest()))
+        await until(lambda: router.relay.draining)
+        (refused,) = send(session, 1)
+        failed = await refused.ended()
+        assert isinstance(failed, Failed)
+        assert failed.retryable
+        assert not drained.done()
+        for _ in range(6):
+            engine.source.step()
+        assert isinstance(await running.ended(), Finished)
+        await drained

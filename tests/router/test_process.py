@@ -1,0 +1,116 @@
+"""The router as a process: starts, is told to stop, and stops without loss."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from services.shared.announce import announced
+from services.shared.stream.events import Failed, Finished
+from tests.recorder import Recorder, submission
+from tests.router.fleet_of_servers import servers
+from tests.router.servicer import ScriptedEngine
+from tests.scripted_source import oracle
+from tests.stream_server import Watched, client
+from tests.waiting import PATIENCE_S, until
+
+ROOT = Path(__file__).parents[2]
+HEAVY = ("torch", "numpy", "numba", "tokenizers", "jinja2", "safetensors")
+WITHOUT_HEAVY = (
+    f"import sys; sys.modules.update(dict.fromkeys({HEAVY!r})); "
+    "from services.router.__main__ import main; sys.exit(main(sys.argv[1:]))"
+)
+
+
+@asynccontextmanager
+async def router_process(*arguments: str) -> AsyncIterator[Process]:
+    """A router in an interpreter that cannot import what only engines and codecs need."""
+    environ = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'stubs'}"}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", WITHOUT_HEAVY, *arguments, stdout=PIPE, stderr=PIPE, env=environ
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+def config(folder: Path, addresses: list[str], more: str = "") -> str:
+    path = folder / "router.yaml"
+    replicas = ", ".join(f'"{address}"' for address in addresses)
+    path.write_text(f"server: {{port: 0}}\nreplicas: [{replicas}]\n{more}", "utf-8")
+    return str(path)
+
+
+async def address_of(process: Process) -> str:
+    assert process.stdout is not None
+    line = await asyncio.wait_for(process.stdout.readline(), PATIENCE_S)
+    doors = announced(line.decode())
+    assert doors is not None
+    return doors["grpc"]
+
+
+async def test_sigterm_lets_running_generations_finish_and_exits_clean(tmp_path: Path) -> None:
+    engine, watched = ScriptedEngine(), Watched()
+    async with (
+        servers(engine, plays=False) as fleet,
+        router_process("--config", config(tmp_path, fleet.addresses)) as process,
+        client(await address_of(process), watched) as session,
+    ):
+        while watched.loads[-1] is None or watched.loads[-1].state.name != "READY":
+            await watched.until(len(watched.loads) + 1)
+        running, refused = Recorder(), Recorder()
+        session.submit(submission("running", running))
+        await until(lambda: engine.source.running)
+        process.send_signal(signal.SIGTERM)
+        while watched.loads[-1] is None or watched.loads[-1].state.name != "DRAINING":
+            await watched.until(len(watched.loads) + 1)
+        session.submit(submission("refused", refused))
+        failed = await refused.ended()
+        assert isinstance(failed, Failed)
+        assert failed.retryable
+        for _ in range(6):
+            engine.source.step()
+        assert isinstance(await running.ended(), Finished)
+        assert running.ids == oracle((1, 2, 3), 4)
+        assert await asyncio.wait_for(process.wait(), PATIENCE_S) == 0
+
+
+async def test_a_drain_is_bounded(tmp_path: Path) -> None:
+    engine, watched = ScriptedEngine(), Watched()
+    limits = "service: {limits: {drain_timeout_s: 0.05}}"
+    async with (
+        servers(engine, plays=False) as fleet,
+        router_process("--config", config(tmp_path, fleet.addresses, limits)) as process,
+        client(await address_of(process), watched) as session,
+    ):
+        while watched.loads[-1] is None or watched.loads[-1].state.name != "READY":
+            await watched.until(len(watched.loads) + 1)
+        running = Recorder()
+        session.submit(submission("running", running))
+        await until(lambda: engine.source.running)
+        process.send_signal(signal.SIGTERM)
+        failed = await running.ended()
+        assert isinstance(failed, Failed)
+        assert (failed.message, failed.retryable) == ("the router is leaving", True)
+        assert await asyncio.wait_for(process.wait(), PATIENCE_S) == 0
+
+
+async def test_settings_that_cannot_be_used_are_named(tmp_path: Path) -> None:
+    for replicas, told in (
+        ([], b"replicas must name at least one host:port"),
+        (["host"], b"replicas must be host:port with port 1 to 65535, got host"),
+        (["a:1", "a:1"], b"replicas must differ"),
+    ):
+        async with router_process("--config", config(tmp_path, replicas)) as process:
+            _, stderr = await asyncio.wait_for(process.communicate(), PATIENCE_S)
+            assert told in stderr
+            assert process.returncode == 2
