@@ -42,4 +42,5 @@ class JsonFormatter(logging.Formatter):
             line |= {"trace_id": trace.trace_id, "span_id": trace.span_id}
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(getattr(record, "fields", {}) | line, default=str)
+        fields: dict[str, Any] = getattr(record, "fields", {})
+        return json.dumps(line | fields | line, default=str)  # ours come first and hold
