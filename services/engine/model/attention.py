@@ -12,7 +12,7 @@ from services.engine.model.layout import Span
 def attend_gathered(queries: torch.Tensor, span: Span, pool: KvPool, layer: int) -> torch.Tensor:
     """Causal attention of `queries` [rows, heads, head_dim]; [rows, heads * head_dim].
 
-    The rows' own keys and values must be in the pool already.
+    Queries are scaled by the caller, and their own keys and values are in the pool already.
     """
     block_ids = torch.as_tensor(span.block_ids, device=queries.device)
     keys, values = (kept[None, :, : span.end] for kept in pool.gather(layer, block_ids))
@@ -22,6 +22,7 @@ def attend_gathered(queries: torch.Tensor, span: Span, pool: KvPool, layer: int)
         values,
         attn_mask=_mask(span, queries.device) if span.start else None,
         is_causal=span.start == 0,
+        scale=1.0,
         enable_gqa=True,
     )
     return attended[0].transpose(0, 1).flatten(1)

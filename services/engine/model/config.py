@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import logging
-import math
 from dataclasses import dataclass
-from typing import Any
 
-from services.shared.model_folder import CONFIG, BadModelFolder, ModelFolder
+from services.engine.model.config_keys import ConfigKeys
+from services.shared.model_folder import CONFIG, ModelFolder
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +24,9 @@ LIMITS = {
     "max_position_embeddings": 2**21,
 }
 
-# Switches that change the computation in a way that is not built here, with the value that does not.
+DEFAULT_ROPE_THETA = 10000.0
+
+# Switches whose other values are computations that are not built here.
 NEUTRAL = {"attention_bias": False, "mlp_bias": False, "hidden_act": "silu"}
 
 
@@ -73,23 +74,27 @@ class ModelConfig:
 
 def read_config(folder: ModelFolder) -> ModelConfig:
     """Reads config.json; raises `BadModelFolder` naming the file, the key and what it must be."""
-    keys = _Keys(str(folder.path / CONFIG), folder.json(CONFIG))
-    keys.demand_architecture()
-    heads, hidden_size = keys.size("num_attention_heads"), keys.size("hidden_size")
+    keys = ConfigKeys(str(folder.path / CONFIG), folder.json(CONFIG))
+    _demand_architecture(keys)
+
+    def size(key: str, default: int | None = None) -> int:
+        return keys.size(key, LIMITS[key], default)
+
+    heads, hidden_size = size("num_attention_heads"), size("hidden_size")
     config = ModelConfig(
-        vocabulary_size=keys.size("vocab_size"),
+        vocabulary_size=size("vocab_size"),
         hidden_size=hidden_size,
-        intermediate_size=keys.size("intermediate_size"),
-        layers=keys.size("num_hidden_layers"),
+        intermediate_size=size("intermediate_size"),
+        layers=size("num_hidden_layers"),
         heads=heads,
-        kv_heads=keys.size("num_key_value_heads", heads),
-        head_dim=keys.size("head_dim", hidden_size // heads),
-        context_length=keys.size("max_position_embeddings"),
+        kv_heads=size("num_key_value_heads", heads),
+        head_dim=size("head_dim", hidden_size // heads),
+        context_length=size("max_position_embeddings"),
         rms_eps=keys.positive("rms_norm_eps"),
-        rope_theta=keys.rope_theta(),
-        rope_scaling=keys.rope_scaling(),
+        rope_theta=_rope_theta(keys),
+        rope_scaling=_rope_scaling(keys),
         tied_embeddings=keys.flag("tie_word_embeddings"),
-        eos_ids=keys.eos_ids(),
+        eos_ids=_eos_ids(keys),
     )
     if config.heads % config.kv_heads:
         raise keys.wrong("num_attention_heads", f"a multiple of {config.kv_heads}")
@@ -98,82 +103,49 @@ def read_config(folder: ModelFolder) -> ModelConfig:
     return config
 
 
-class _Keys:
-    """Typed access to the keys of one JSON object of the file."""
+def _demand_architecture(keys: ConfigKeys) -> None:
+    if keys.values.get("architectures") != [ARCHITECTURE]:
+        raise keys.wrong("architectures", f"[{ARCHITECTURE!r}]")
+    if "auto_map" in keys.values:
+        logger.warning("%s: auto_map is ignored, no code of a model folder runs", keys.where)
+    for key, neutral in NEUTRAL.items():
+        if keys.values.get(key, neutral) != neutral:
+            raise keys.wrong(key, repr(neutral))
 
-    def __init__(self, where: str, values: dict[str, Any]) -> None:
-        self._where = where
-        self._values = values
 
-    def wrong(self, key: str, must: str) -> BadModelFolder:
-        return BadModelFolder(f"{self._where}: {key} must be {must}, got {self._values.get(key)!r}")
+def _eos_ids(keys: ConfigKeys) -> tuple[int, ...]:
+    value = keys.values.get("eos_token_id")
+    ids = [] if value is None else value if isinstance(value, list) else [value]
+    limit = keys.size("vocab_size", LIMITS["vocab_size"])
+    for token_id in ids:
+        if not isinstance(token_id, int) or not 0 <= token_id < limit:
+            raise keys.wrong("eos_token_id", f"one or more token IDs below {limit}")
+    return tuple(ids)
 
-    def size(self, key: str, default: int | None = None) -> int:
-        value = self._values.get(key)
-        value = default if value is None else value
-        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= LIMITS[key]:
-            raise self.wrong(key, f"an integer from 1 to {LIMITS[key]}")
-        return value
 
-    def positive(self, key: str) -> float:
-        value = self._values.get(key)
-        if not isinstance(value, int | float) or isinstance(value, bool):
-            raise self.wrong(key, "a number")
-        if not (0 < value < math.inf):
-            raise self.wrong(key, "positive and finite")
-        return float(value)
+def _rope_keys(keys: ConfigKeys) -> ConfigKeys:
+    """Transformers 5 writes rope_parameters with all in it, earlier ones rope_scaling."""
+    parameters = keys.section("rope_parameters")
+    return parameters if parameters.values else keys.section("rope_scaling")
 
-    def flag(self, key: str) -> bool:
-        value = self._values.get(key, False)
-        if not isinstance(value, bool):
-            raise self.wrong(key, "true or false")
-        return value
 
-    def demand_architecture(self) -> None:
-        if self._values.get("architectures") != [ARCHITECTURE]:
-            raise self.wrong("architectures", f"[{ARCHITECTURE!r}]")
-        if "auto_map" in self._values:
-            logger.warning("%s: auto_map is ignored, no code of a model folder runs", self._where)
-        for key, neutral in NEUTRAL.items():
-            if self._values.get(key, neutral) != neutral:
-                raise self.wrong(key, repr(neutral))
+def _rope_theta(keys: ConfigKeys) -> float:
+    for section in (_rope_keys(keys), keys):
+        if "rope_theta" in section.values:
+            return section.positive("rope_theta")
+    return DEFAULT_ROPE_THETA
 
-    def eos_ids(self) -> tuple[int, ...]:
-        value = self._values.get("eos_token_id")
-        ids = [] if value is None else value if isinstance(value, list) else [value]
-        limit = self.size("vocab_size")
-        for token_id in ids:
-            if not isinstance(token_id, int) or not 0 <= token_id < limit:
-                raise self.wrong("eos_token_id", f"one or more token IDs below {limit}")
-        return tuple(ids)
 
-    def rope_theta(self) -> float:
-        # transformers 5 writes it into rope_parameters, earlier ones beside it.
-        nested = self._rope()
-        return nested.positive("rope_theta") if "rope_theta" in nested._values else self._theta()
-
-    def _theta(self) -> float:
-        return self.positive("rope_theta") if "rope_theta" in self._values else 10000.0
-
-    def rope_scaling(self) -> RopeScaling | None:
-        scaling = self._rope()
-        kind = scaling._values.get("rope_type", scaling._values.get("type", "default"))
-        if kind == "default":
-            return None
-        if kind != "llama3":
-            raise self.wrong("rope_scaling", "of rope_type default or llama3")
-        return RopeScaling(
-            factor=scaling.positive("factor"),
-            low_freq_factor=scaling.positive("low_freq_factor"),
-            high_freq_factor=scaling.positive("high_freq_factor"),
-            original_context_length=int(scaling.positive("original_max_position_embeddings")),
-        )
-
-    def _rope(self) -> _Keys:
-        for key in ("rope_parameters", "rope_scaling"):
-            value = self._values.get(key)
-            if isinstance(value, dict):
-                return _Keys(f"{self._where}: {key}", value)
-            if value is not None:
-                raise self.wrong(key, "an object")
-        return _Keys(self._where, {})
+def _rope_scaling(keys: ConfigKeys) -> RopeScaling | None:
+    scaling = _rope_keys(keys)
+    kind = scaling.values.get("rope_type", scaling.values.get("type", "default"))
+    if kind == "default":
+        return None
+    if kind != "llama3":
+        raise scaling.wrong("rope_type", "default or llama3")
+    return RopeScaling(
+        factor=scaling.positive("factor"),
+        low_freq_factor=scaling.positive("low_freq_factor"),
+        high_freq_factor=scaling.positive("high_freq_factor"),
+        original_context_length=int(scaling.positive("original_max_position_embeddings")),
+    )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from services.engine.model.config import ModelConfig
 
@@ -24,10 +26,14 @@ class KvPool:
             (config.layers, blocks, config.kv_heads, 2, config.head_dim * block_size)
         )
         # Views once, not per step and layer.
-        self.layers = list(self.cache.unbind())
         keys, values = self.cache.unbind(dim=3)
-        self._keys = keys.unflatten(-1, (config.head_dim, block_size)).unbind()
-        self._values = values.unflatten(-1, (block_size, config.head_dim)).unbind()
+        shape = (config.layers, blocks, config.kv_heads)
+        self._keys = keys.view(*shape, config.head_dim, block_size).unbind()
+        self._values = values.view(*shape, block_size, config.head_dim).unbind()
+
+    def arrays(self) -> list[NDArray[np.float32]]:
+        """Each layer's part of `cache`, sharing its memory; on a CPU."""
+        return [layer.numpy() for layer in self.cache.unbind()]
 
     def write(self, layer: int, slots: torch.Tensor, heads: tuple[torch.Tensor, ...]) -> None:
         """Stores keys and values, each [rows, kv_heads, head_dim], at `slots` [rows].

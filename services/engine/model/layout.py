@@ -11,9 +11,6 @@ from numpy.typing import NDArray
 
 from services.engine.model.batch import Chunk
 
-# From so many rows of one sequence on, one product over its gathered keys beats row by row.
-GATHERED_ROWS = 9
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Span:
@@ -73,4 +70,26 @@ class Layout:
         )
 
     def positions(self) -> NDArray[np.int64]:
+        """Position of each row."""
         return np.concatenate([np.arange(span.start, span.end) for span in self.spans])
+
+    def places(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Of each row its position and where its sequence's blocks begin; all blocks [n]."""
+        counts = [len(span.block_ids) for span in self.spans]
+        begins = np.cumsum([0, *counts])
+        begin = np.repeat(begins[:-1], [span.rows for span in self.spans])
+        block_ids = chain.from_iterable(span.block_ids for span in self.spans)
+        return (
+            np.stack((self.positions(), begin), axis=1),
+            np.fromiter(block_ids, np.int32, begins[-1]),
+        )
+
+    def tiles(self, size: int) -> NDArray[np.int64]:
+        """First row and number of rows of each tile: `size` rows of a span, or one left over."""
+        tiles = [
+            (first, min(size, last - first))
+            for span in self.spans
+            for last in (span.first + span.rows,)
+            for first in range(span.first, last, size)
+        ]
+        return np.array(tiles, np.int64)

@@ -12,9 +12,7 @@ from services.engine.model.config import ModelConfig, read_config
 from services.engine.model.kv_pool import KvPool, kv_bytes_per_block
 from services.engine.model.layout import Layout
 from services.engine.model.linear import Linear, linear
-from services.engine.model.plain_step import PlainSteps
-from services.engine.model.rope import rope_table
-from services.engine.model.step import BeginStep
+from services.engine.model.steps import begin_step
 from services.engine.model.weights import EMBEDDING, FINAL_NORM, LM_HEAD, read_weights
 from services.shared.model_folder import ModelFolder
 
@@ -46,11 +44,11 @@ class LlamaModel:
         self._first_norm = self._norm(weights, "model.layers.0.input_layernorm.weight")
         self._layers = [self._layer(weights, index) for index in range(config.layers)]
         self._lm_head = linear(weights.get(LM_HEAD, weights[EMBEDDING]), device)
-        self._begin: BeginStep = PlainSteps(config, rope_table(config).to(device)).begin
+        self._begin = begin_step(config, device)
 
     @classmethod
     def load(cls, folder: ModelFolder, *, device: torch.device) -> LlamaModel:
-        """Reads and checks the folder; raises `BadModelFolder` naming what is wrong with which file."""
+        """Reads and checks the folder; raises `BadModelFolder` naming the file at fault."""
         folder.verify()
         config = read_config(folder)
         return cls(config, read_weights(folder, config), device)

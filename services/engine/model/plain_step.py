@@ -48,10 +48,10 @@ class PlainStep:
 
     def attend(self, qkv: torch.Tensor, layer: int) -> torch.Tensor:
         config = self._config
-        heads = qkv.unflatten(1, (-1, config.head_dim))
+        heads = qkv.view(len(qkv), -1, config.head_dim)
         queries, keys, values = heads.split((config.heads, config.kv_heads, config.kv_heads), dim=1)
         self._pool.write(layer, self.slots, (rotate(keys, self.turns), values))
-        queries = rotate(queries, self.turns)
+        queries = rotate(queries * config.head_dim**-0.5, self.turns)
         return torch.cat(
             [
                 attend_gathered(queries[span.row_slice], span, self._pool, layer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -90,7 +91,7 @@ def _is_derived(name: str, shapes: dict[str, tuple[int, ...]]) -> bool:
     return name.endswith(".rotary_emb.inv_freq") or (name == LM_HEAD and LM_HEAD not in shapes)
 
 
-def _check(path: Path, name: str, header: safe_open, shapes: dict[str, tuple[int, ...]]) -> None:
+def _check(path: Path, name: str, header: Any, shapes: dict[str, tuple[int, ...]]) -> None:
     if name not in shapes:
         raise BadModelFolder(f"{path}: unexpected tensor {name}")
     shape = tuple(header.get_shape())
