@@ -101,7 +101,7 @@ def test_spans_arrive_as_one_trace_with_what_their_stages_learned(collector: Col
     failed = spans["codec.decode"].status
     assert (failed.code, failed.message) == (2, "KeyError")
     assert "secret" not in str(spans)
-    assert [item.key for item in spans["codec.stream"].attributes] == ["cancelled"]
+    assert spans["codec.stream"].status.message == "cancelled"
 
 
 def test_without_a_set_up_a_span_hands_its_parent_on() -> None:
