@@ -84,7 +84,9 @@ class ContextLengthExceeded(InvalidRequest):
 
     reason = "context_length_exceeded"
 
-    def __init__(self, prompt_tokens: int, context_length: int, *, field: str | None = None) -> None:
+    def __init__(
+        self, prompt_tokens: int, context_length: int, *, field: str | None = None
+    ) -> None:
         super().__init__(
             f"prompt must be shorter than the context of {context_length} tokens, "
             f"got {prompt_tokens}",
