@@ -17,10 +17,12 @@ async def speak(address: str, said: bytes) -> bytes:
 def _speak(address: str, said: bytes) -> bytes:
     host, _, port = address.rpartition(":")
     heard = b""
-    with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as peer:
-        with suppress(ConnectionError):
-            peer.sendall(said)
-            peer.shutdown(socket.SHUT_WR)
-            while chunk := peer.recv(1 << 16):
-                heard += chunk
+    with (
+        socket.create_connection((host, int(port)), timeout=PATIENCE_S) as peer,
+        suppress(ConnectionError),
+    ):
+        peer.sendall(said)
+        peer.shutdown(socket.SHUT_WR)
+        while chunk := peer.recv(1 << 16):
+            heard += chunk
     return heard

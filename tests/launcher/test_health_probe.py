@@ -42,6 +42,7 @@ async def test_a_http_address_is_asked_until_it_answers_200() -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 " + answers.pop(0) + b"\r\ncontent-length: 0\r\n\r\n")
         writer.close()
+        await writer.wait_closed()
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]

@@ -20,6 +20,7 @@ from services.shared.errors import WIRE, ContextLengthExceeded, InvalidRequest, 
 from services.shared.health import Readiness
 from services.shared.server import CannotListen, Serving, serving
 from services.shared.trace_context import HEADER, TraceContext, current
+from tests.raw_peer import speak
 
 TEST_SERVICE = "test.Echo"
 KINDS = ["unary_unary", "unary_stream", "stream_unary", "stream_stream"]
@@ -213,19 +214,7 @@ async def test_a_peer_that_speaks_garbage_disturbs_nobody(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with echo(lambda request: request) as (door, channel, _):
-        host, _, port = door.address.rpartition(":")
         for garbage in (b"GET / HTTP/1.1\r\n\r\n", b"\x80\x04\x95pickle" * 99, bytes(70_000)):
-            reader, writer = await asyncio.open_connection(host, int(port))
-            writer.write(garbage)
-            writer.write_eof()
-            await asyncio.wait_for(_drained(reader), 30)
-            writer.close()
+            await speak(door.address, garbage)
         assert await call(channel, "unary_unary", b"still here") == b"still here"
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
-
-
-async def _drained(reader: asyncio.StreamReader) -> None:
-    try:
-        await reader.read()
-    except ConnectionError:
-        return

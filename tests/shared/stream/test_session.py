@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from typing import Any
 
 import grpc
@@ -17,6 +16,7 @@ from services.shared.stream.event_wire import events_of
 from services.shared.stream.events import CancelReason, Event, Failed, Finished, Refused, Tokens
 from services.shared.stream.generation_wire import request_of
 from services.shared.stream.load import ReplicaState
+from tests.raw_peer import speak
 from tests.recorder import Recorder, generation, submission
 from tests.scripted_source import ScriptedSource, oracle
 from tests.stream_server import SERVICE, Watched, client, playing, stream_server
@@ -179,18 +179,12 @@ async def test_garbage_on_the_port_harms_nothing() -> None:
     recorder = Recorder()
     async with stream_server(source) as address, client(address) as session:
         session.submit(submission("good", recorder))
-        host, _, port = address.rpartition(":")
         for garbage in (
             b"\x00" * 4096,
             b"\x80\x04\x95pickle",
             b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n!!",
         ):
-            reader, writer = await asyncio.open_connection(host, int(port))
-            writer.write(garbage)
-            writer.write_eof()
-            with suppress(ConnectionError):
-                await asyncio.wait_for(reader.read(), PATIENCE_S)
-            writer.close()
+            await speak(address, garbage)
         async with playing(source):
             assert isinstance(await recorder.ended(), Finished)
 
