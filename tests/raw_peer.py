@@ -22,7 +22,8 @@ def _speak(address: str, said: bytes) -> bytes:
         suppress(ConnectionError),
     ):
         peer.sendall(said)
-        peer.shutdown(socket.SHUT_WR)
+        with suppress(OSError):  # the server may have closed already
+            peer.shutdown(socket.SHUT_WR)
         while chunk := peer.recv(1 << 16):
             heard += chunk
     return heard
