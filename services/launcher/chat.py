@@ -9,9 +9,8 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import IO, Any
-
-from services.launcher.up_options import DEFAULT_MODEL
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 TIMEOUT_S = 300.0
@@ -26,9 +25,7 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="tokenway chat", description=__doc__)
     parser.add_argument("text", help="what to ask")
     parser.add_argument("--url", default=DEFAULT_URL, help=f"of the codec ({DEFAULT_URL})")
-    parser.add_argument(
-        "--model", default=DEFAULT_MODEL.name, help=f"name of the model ({DEFAULT_MODEL.name})"
-    )
+    parser.add_argument("--model", help="name of the model (the first that the codec has)")
     arguments = parser.parse_args(argv)
     try:
         for piece in answer(arguments.url, arguments.model, arguments.text):
@@ -43,19 +40,33 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def answer(url: str, model: str, text: str) -> Iterator[str]:
-    """The answer's text in pieces, as they come. Raises ChatFailed."""
+def answer(url: str, model: str | None, text: str) -> Iterator[str]:
+    """The answer's text in pieces, as they come. Raises ChatFailed.
+
+    Args:
+        url: of the codec.
+        model: its name; None takes the first that the codec has.
+        text: what to ask.
+    """
+    url = url.rstrip("/")
+    if model is None:
+        with _open(url, "/v1/models", None) as response:
+            model = _first_model(_json(response.read(MAX_LINE_BYTES)))
     body = {"model": model, "messages": [{"role": "user", "content": text}], "stream": True}
-    request = urllib.request.Request(  # noqa: S310 the user's own address
-        f"{url.rstrip('/')}/v1/chat/completions",
-        data=json.dumps(body).encode(),
-        headers={"content-type": "application/json", "accept": "text/event-stream"},
-    )
+    with _open(url, "/v1/chat/completions", json.dumps(body).encode()) as response:
+        yield from _pieces(response)
+
+
+@contextmanager
+def _open(url: str, path: str, data: bytes | None) -> Iterator[IO[bytes]]:
+    """A GET, or a POST of `data`; what goes wrong inside the block is a ChatFailed, too."""
+    headers = {"content-type": "application/json"}
+    request = urllib.request.Request(f"{url}{path}", data, headers)  # noqa: S310 the user's own
     # No proxy: the codec is a neighbour.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(request, timeout=TIMEOUT_S) as response:
-            yield from _pieces(response)
+            yield response
     except urllib.error.HTTPError as error:
         with error:
             raise ChatFailed(_told(error.read(MAX_LINE_BYTES), error.code)) from error
@@ -63,6 +74,13 @@ def answer(url: str, model: str, text: str) -> Iterator[str]:
         raise ChatFailed(f"cannot reach {url} ({error.reason}); start it with `make up`") from error
     except (OSError, http.client.HTTPException) as error:
         raise ChatFailed(f"the connection to {url} broke ({error}); ask again") from error
+
+
+def _first_model(listed: Any) -> str:
+    try:
+        return str(listed["data"][0]["id"])
+    except (LookupError, TypeError) as error:
+        raise ChatFailed("the server lists no model; name one by --model") from error
 
 
 def _pieces(response: IO[bytes]) -> Iterator[str]:

@@ -15,11 +15,19 @@ from services.launcher.__main__ import main
 
 
 @contextmanager
-def codec(status: int, body: bytes) -> Iterator[tuple[str, list[Any]]]:
+def codec(
+    status: int, body: bytes, models: bytes = b'{"data": [{"id": "small"}]}'
+) -> Iterator[tuple[str, list[Any]]]:
     """A server that answers every request so; gives its address and what it was asked."""
     asked: list[Any] = []
 
     class Door(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(models)
+
         def do_POST(self) -> None:
             length = int(self.headers["content-length"])
             asked.append((self.path, json.loads(self.rfile.read(length))))
@@ -55,6 +63,23 @@ def test_an_answer_is_printed_as_it_comes(capsys: pytest.CaptureFixture[str]) ->
         "messages": [{"role": "user", "content": "why?"}],
         "stream": True,
     }
+
+
+def test_without_a_name_the_first_model_of_the_codec_answers() -> None:
+    with codec(200, stream("yes")) as (url, asked):
+        assert main(["chat", "why?", "--url", url]) == 0
+    models, (_, body) = asked
+    assert models == "/v1/models"
+    assert body["model"] == "small"
+
+
+@pytest.mark.parametrize("models", [b"{}", b"", b'{"data": []}', b'{"data": [1]}'])
+def test_a_codec_that_lists_no_model_is_told(
+    models: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with codec(200, stream("yes"), models) as (url, _):
+        assert main(["chat", "why?", "--url", url]) == 1
+    assert "the server lists no model; name one by --model" in capsys.readouterr().err
 
 
 def test_what_a_model_says_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
