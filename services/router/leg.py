@@ -29,9 +29,10 @@ class Leg:
 
     def settle(self, tokens: int) -> None:
         """So many tokens are computed or have come."""
-        settled = min(tokens, self._left)
-        self._left -= settled
-        self.replica.outstanding_tokens -= settled
+        if tokens > self._left:  # noqa: PLR1730  # a call to min costs as much as all of this
+            tokens = self._left
+        self._left -= tokens
+        self.replica.outstanding_tokens -= tokens
 
     def end(self) -> None:
         """The generation is no longer there."""

@@ -153,7 +153,7 @@ class Relayed:
             if not self._delivered:
                 leg.settle(len(self._generation.prompt_ids))
             leg.settle(len(event.ids))
-            self._delivered.extend(event.ids)
+            self._delivered.fromlist(event.ids)
             self._sink(event)
         elif isinstance(event, Finished):
             self._end(event.reason.name.lower())

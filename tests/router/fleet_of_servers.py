@@ -9,6 +9,7 @@ from services.router.app import Router, routing
 from services.router.settings import RouterSettings
 from services.shared.settings import ServerSettings
 from services.shared.stream.client_session import ClientSession
+from tests.recorder import Recorder, submission
 from tests.router.replica import replica
 from tests.router.servicer import ScriptedEngine
 from tests.stream_server import client
@@ -62,3 +63,11 @@ async def router_over(
         )
         async with client(router.address) as session:
             yield router, session
+
+
+def send(session: ClientSession, count: int, **options: int | str) -> list[Recorder]:
+    """Submits generations with prompts of their own."""
+    recorders = [Recorder() for _ in range(count)]
+    for number, recorder in enumerate(recorders):
+        session.submit(submission(f"x{number}", recorder, prompt_ids=(number, 1), **options))
+    return recorders

@@ -135,23 +135,25 @@ class ClientSession:
             self._load = load_from(response.load)
             self._on_load(self._load)
         for stream_id, event in events_of(response.frame):
-            self._dispatch(stream_id, event)
+            stream = self._streams.get(stream_id)
+            if stream is None:
+                continue
+            if isinstance(event, Tokens) and event.first_position == stream.next_position:
+                stream.next_position += len(event.ids)
+                stream.sink(event)
+            else:
+                self._rare(stream_id, stream, event)
 
-    def _dispatch(self, stream_id: int, event: Event | Refused) -> None:
-        stream = self._streams.get(stream_id)
-        if stream is None:
-            return
+    def _rare(self, stream_id: int, stream: _Stream, event: Event | Refused) -> None:
+        """What comes once for a stream, or should not come."""
         if isinstance(event, Tokens):
-            if event.first_position != stream.next_position:
-                self._misplaced(stream_id, stream, event.first_position)
-                return
-            stream.next_position += len(event.ids)
+            self._misplaced(stream_id, stream, event.first_position)
         elif isinstance(event, Refused):
             _log.error("%s refused stream %d: %s", self.name, stream_id, event.message)
-            return
-        elif not isinstance(event, Accepted):
-            del self._streams[stream_id]
-        stream.sink(event)
+        else:
+            if not isinstance(event, Accepted):
+                del self._streams[stream_id]
+            stream.sink(event)
 
     def _misplaced(self, stream_id: int, stream: _Stream, position: int) -> None:
         expected = stream.next_position

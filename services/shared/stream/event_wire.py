@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
 
 from tokenway.stream.v1 import stream_pb2 as pb
 from tokenway.types.v1 import types_pb2 as types
@@ -51,24 +52,21 @@ def frame_of(events: Mapping[int, Sequence[Event | Refused]]) -> pb.StepFrame:
     return frame
 
 
-def events_of(frame: pb.StepFrame) -> Iterator[tuple[int, Event | Refused]]:
+def events_of(frame: pb.StepFrame) -> list[tuple[int, Event | Refused]]:
     """The events of a frame: for each stream Accepted, then tokens, then its end.
 
     Raises:
-        InvalidRequest: the columns do not belong together.
+        InvalidRequest: the columns do not belong together, or a value is not known.
     """
+    begins: list[tuple[int, Event | Refused]] = []
     ends: list[tuple[int, Event | Refused]] = []
     for message in frame.events:
         event = _event_from(message)
-        if isinstance(event, Accepted):
-            yield message.stream_id, event
-        else:
-            ends.append((message.stream_id, event))
-    yield from _tokens_of(frame)
-    yield from ends
+        (begins if isinstance(event, Accepted) else ends).append((message.stream_id, event))
+    return [*begins, *_tokens_of(frame), *ends]
 
 
-def _tokens_of(frame: pb.StepFrame) -> Iterator[tuple[int, Event]]:
+def _tokens_of(frame: pb.StepFrame) -> list[tuple[int, Tokens]]:
     token_ids = list(frame.token_ids)
     counts = list(frame.counts)
     columns = (len(frame.stream_ids), len(frame.first_positions), len(counts))
@@ -77,13 +75,13 @@ def _tokens_of(frame: pb.StepFrame) -> Iterator[tuple[int, Event]]:
             f"a frame's columns must fit together, got {columns} for {len(token_ids)} tokens"
         )
     logprobs = {entry.stream_id: logprobs_from(entry.logprobs) for entry in frame.logprobs}
-    offset = 0
-    for stream_id, first, count in zip(
-        frame.stream_ids, frame.first_positions, counts, strict=True
-    ):
-        ids = token_ids[offset : offset + count]
-        offset += count
-        yield stream_id, Tokens(first, ids, logprobs.get(stream_id) if logprobs else None)
+    offsets = accumulate(counts, initial=0)
+    return [
+        (stream_id, Tokens(first, token_ids[offset : offset + count], logprobs.get(stream_id)))
+        for stream_id, first, offset, count in zip(
+            frame.stream_ids, frame.first_positions, offsets, counts, strict=False
+        )
+    ]
 
 
 def response_of(event: Accepted | Tokens | Finished) -> pb.GenerateResponse:

@@ -28,8 +28,9 @@ class Outbox(Generic[Item]):
     def put(self, stream_id: int, event: Item) -> None:
         waiting = self._waiting.get(stream_id)
         if waiting is None:
+            if not self._waiting:
+                self._wake.set()
             self._waiting[stream_id] = [event]
-            self._wake.set()
         elif isinstance(event, Tokens):
             _merge(cast("list[object]", waiting), event)
         elif event not in waiting:

@@ -13,12 +13,13 @@ from tokenway.stream.v1 import stream_pb2 as pb
 from services.shared.errors import Internal, InvalidRequest, ServiceError
 from services.shared.stream.event_wire import frame_of
 from services.shared.stream.events import (
+    Accepted,
     Cancel,
     CancelReason,
     Event,
     Failed,
-    Finished,
     Refused,
+    Tokens,
 )
 from services.shared.stream.generation_wire import generation_from
 from services.shared.stream.load_wire import load_of
@@ -103,6 +104,6 @@ class ServerSession:
             self._outbox.drop(cancel.stream_id)
 
     def _deliver(self, stream_id: int, event: Event) -> None:
-        if isinstance(event, (Finished, Failed)):
+        if not isinstance(event, (Tokens, Accepted)):
             self._cancels.pop(stream_id, None)
         self._outbox.put(stream_id, event)
