@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import anthropic
 import openai
@@ -79,7 +79,7 @@ class BedMaker:
         """A codec that is ready, with both SDKs before it."""
         async with (
             serving_engine(engine) as endpoint,
-            serving_codec(self._settings(endpoint, change), self.folder, self.encoder) as service,
+            serving_codec(self.settings(endpoint, change), self.folder, self.encoder) as service,
         ):
             await until(lambda: service.ready.fault is None)
             url = f"http://{service.http}"
@@ -89,13 +89,15 @@ class BedMaker:
             ):
                 yield Bed(engine=engine, service=service, openai=by_openai, anthropic=by_anthropic)
 
-    def _settings(
-        self, endpoint: str, change: Callable[[ServiceSettings], ServiceSettings]
+    def settings(
+        self,
+        endpoint: str,
+        change: Callable[[ServiceSettings], ServiceSettings] = lambda settings: settings,
     ) -> CodecSettings:
         service = ServiceSettings(model_names=(MODEL, "claude-small"), drain_seconds=1)
         return CodecSettings(
             executor=ExecutorSettings(model_path=self.folder.path),
             server=DoorSettings(port=0, grpc_port=0),
             inference_engine=EngineSettings(endpoint=endpoint),
-            service=change(replace(service)),
+            service=change(service),
         )

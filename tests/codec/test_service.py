@@ -1,0 +1,101 @@
+"""The codec as a whole: when it is ready, what it logs, how traces go through it."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+import httpx
+import pytest
+
+from services.codec.service import serving_codec
+from services.shared.digest import token_digest
+from services.shared.stream.load import ReplicaState
+from tests.codec_bed import MODEL, BedMaker
+from tests.scripted_engine import serving_engine
+from tests.waiting import until
+
+BODY: dict[str, Any] = {
+    "model": MODEL,
+    "max_tokens": 50,
+    "messages": [{"role": "user", "content": "a secret thing"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"tokenizer_fingerprint": "00"}, "tokenizer or chat template"),
+        ({"vocabulary_size": 7}, "vocabulary has 7 tokens"),
+    ],
+)
+async def test_engine_with_other_tokens_is_refused_loudly(
+    beds: BedMaker, caplog: pytest.LogCaptureFixture, changes: dict[str, Any], reason: str
+) -> None:
+    engine = beds.engine(beds.says("fine"))
+    for name, value in changes.items():
+        setattr(engine.describes, name, value)
+    async with serving_engine(engine) as endpoint:
+        settings = beds.settings(endpoint)
+        async with serving_codec(settings, beds.folder, beds.encoder) as service:
+            await until(lambda: reason in (service.ready.fault or ""))
+            async with httpx.AsyncClient(base_url=f"http://{service.http}") as client:
+                assert (await client.get("/healthz")).status_code == 200
+                ready = await client.get("/readyz")
+                answer = await client.post("/v1/messages", json=BODY)
+            assert (ready.status_code, answer.status_code) == (503, 503)
+            assert reason in ready.json()["reason"]
+            assert reason in answer.json()["error"]["message"]
+    assert any(reason in r.getMessage() for r in caplog.records if r.levelno == logging.ERROR)
+    assert engine.submissions == []
+
+
+async def test_readiness_follows_the_engine(beds: BedMaker) -> None:
+    engine = beds.engine(beds.says("fine"))
+    async with beds.bed(engine) as bed, httpx.AsyncClient(base_url=bed.url) as client:
+        assert (await client.get("/readyz")).status_code == 200
+        engine.state = ReplicaState.DRAINING
+        await until(lambda: bed.service.ready.fault)
+        assert (await client.get("/readyz")).status_code == 503
+        bed.service.ready.is_draining = True
+        assert "draining" in (await client.get("/readyz")).text
+
+
+async def test_one_line_for_each_request_tells_counts_and_digests_but_no_content(
+    beds: BedMaker, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    trace_id = "ab" * 16
+    engine = beds.engine(beds.says("a confidential answer"))
+    engine.cached_tokens = 2
+    async with beds.bed(engine) as bed, httpx.AsyncClient(base_url=bed.url) as client:
+        headers = {"traceparent": f"00-{trace_id}-{'cd' * 8}-01"}
+        answer = await client.post("/v1/messages", json=BODY, headers=headers)
+        assert answer.headers["x-trace-id"] == trace_id
+        await client.post("/v1/messages", json=BODY | {"temperature": "hot secret"})
+    submission = engine.submissions[0]
+    assert submission.traceparent.split("-")[1] == trace_id
+    answered, refused = (r for r in caplog.records if r.getMessage() == "request")
+    assert vars(answered)["trace"].trace_id == trace_id
+    fields = vars(answered)["fields"]
+    sent = beds.encoder.encode_text("a confidential answer")
+    assert (
+        fields
+        | {
+            "prompt_tokens": len(submission.generation.prompt_ids),
+            "cached_tokens": 2,
+            "completion_tokens": len(sent),
+            "finish_reason": "end_of_text",
+            "prompt_digest": token_digest(submission.generation.prompt_ids),
+            "output_digest": token_digest(sent),
+            "status": 200,
+            "path": "/v1/messages",
+        }
+        == fields
+    )
+    refused_fields = vars(refused)["fields"]
+    assert (refused_fields["error"], refused_fields["field"]) == ("InvalidType", "temperature")
+    told = json.dumps([vars(record) for record in caplog.records], default=str)
+    assert "secret" not in told
+    assert "confidential" not in told
