@@ -82,19 +82,20 @@ def _registering(relay: Relay, servicer: FleetServicer) -> Callable[[grpc.aio.Se
 async def _supervised(connections: list[Connection]) -> AsyncIterator[Tasks]:
     """Runs the connections; one that crashes fails alone and is begun again."""
     by_name = {connection.address: connection for connection in connections}
-    loop = asyncio.get_running_loop()
-
-    def begin(name: str) -> None:
-        tasks.start(name, by_name[name].run())
 
     def again(name: str, _: Exception) -> None:
         if name in by_name:
-            loop.call_later(CRASH_PAUSE_S, begin, name)
+            tasks.start(name, _run_later(by_name[name]))
 
     async with Tasks(again) as tasks:
-        for name in by_name:
-            begin(name)
+        for name, connection in by_name.items():
+            tasks.start(name, connection.run())
         yield tasks
+
+
+async def _run_later(connection: Connection) -> None:
+    await asyncio.sleep(CRASH_PAUSE_S)
+    await connection.run()
 
 
 async def _readiness(changed: asyncio.Event, fleet: Fleet, relay: Relay, health: Health) -> None:
