@@ -11,7 +11,7 @@ from time import monotonic, time
 
 from services.codec.answer import Answer
 from services.codec.decoding import Decoding
-from services.codec.engine_link import EngineLink
+from services.codec.engine_link import Engine, EngineLink
 from services.codec.events import Heartbeat, OutputEvent
 from services.codec.exchange import Exchange
 from services.codec.generation import Terms, generation_of, max_tokens_of, room
@@ -24,6 +24,7 @@ from services.codec.served_model import ServedModel
 from services.shared.digest import token_digest
 from services.shared.errors import DeadlineExceeded, Overloaded, ServiceError
 from services.shared.stream.events import CancelReason
+from services.shared.stream.generation import Generation
 from services.shared.telemetry import span
 
 INLINE_BODY_BYTES = 16 * 2**10
@@ -116,27 +117,29 @@ class Codec:
             answer = Answer(self._decoding(request), fills_context=max_tokens == available)
             with span("codec.decode", exchange.trace) as trace:
                 try:
-                    running = Running(engine.source, generation, trace.traceparent)
-                except ServiceError as error:
-                    raise public_error(error) from error
-                try:
-                    async with aclosing(self._batches(running, answer)) as batches:
-                        async for batch in batches:
-                            yield batch
+                    with self._submitted(engine, generation, trace.traceparent) as running:
+                        async with aclosing(self._batches(running, answer)) as batches:
+                            async for batch in batches:
+                                yield batch
                 finally:
-                    running.cancel(CancelReason.CLIENT_GONE)
                     exchange.figures.update(answer.figures())
+
+    def _submitted(self, engine: Engine, generation: Generation, traceparent: str) -> Running:
+        wake_s = min(self._limits.heartbeat_s, self._limits.timeout_s)
+        try:
+            return Running(engine.source, generation, traceparent, wake_s)
+        except ServiceError as error:
+            raise public_error(error) from error
 
     async def _batches(
         self, running: Running, answer: Answer
     ) -> AsyncGenerator[list[OutputEvent], None]:
         deadline = monotonic() + self._limits.timeout_s
         while not answer.is_complete:
-            left_s = deadline - monotonic()
-            if left_s <= 0:
+            events = await running.events()
+            if monotonic() >= deadline:
                 running.cancel(CancelReason.DEADLINE)
                 raise DeadlineExceeded("the time for the request is over")
-            events = await running.events(min(left_s, self._limits.heartbeat_s))
             batch = answer.take(events)
             if answer.is_stopped:
                 running.cancel(CancelReason.STOP_TEXT)

@@ -34,5 +34,9 @@ class Refusal:
     body: bytes
 
 
+# One encoder: json.dumps makes a new one for each value when it is told separators.
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
 def json_bytes(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    return _encode(value).encode()

@@ -53,11 +53,13 @@ class Stream:
     def __init__(self, reply: Reply) -> None:
         self._reply = reply
         self._head = _head(reply, "chat.completion.chunk")
+        self._around: dict[int, tuple[bytes, bytes]] = {}
 
     def frames(self, event: OutputEvent) -> list[bytes]:
         match event:
             case TextDelta(text, choice):
-                return [self._chunk(choice, {"content": text})]
+                before, after = self._around_text(choice)
+                return [b"%b%b%b" % (before, json_bytes(text), after)]
             case Start():
                 return [self._chunk(0, {"role": "assistant", "content": ""})]
             case Finish():
@@ -82,6 +84,14 @@ class Stream:
         if self._reply.usage_at_end:
             chunk["usage"] = None
         return _frame(chunk)
+
+    def _around_text(self, choice: int) -> tuple[bytes, bytes]:
+        """The bytes before and after a piece of text: all chunks of a choice share them."""
+        if choice not in self._around:
+            frame = self._chunk(choice, {"content": None})
+            before, content, after = frame.partition(b'"content":null')
+            self._around[choice] = (before + content[: -len(b"null")], after)
+        return self._around[choice]
 
     def _usage_chunk(self, usage: Usage) -> list[bytes]:
         """Clients overwrite the usage with each chunk: it comes last."""

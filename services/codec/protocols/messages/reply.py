@@ -50,12 +50,14 @@ class Stream:
         self._index = 0
         self._is_open = False
         self._finish: Finish | None = None
+        self._around_text = (b"", b"")
 
     def frames(self, event: OutputEvent) -> list[bytes]:
         match event:
             case TextDelta(text):
-                delta = {"type": "text_delta", "text": text}
-                return [*self._open(), self._block_frame("content_block_delta", delta=delta)]
+                opening = self._open()
+                before, after = self._around_text
+                return [*opening, b"%b%b%b" % (before, json_bytes(text), after)]
             case Start():
                 return [self._start(event)]
             case Finish():
@@ -87,6 +89,11 @@ class Stream:
             return []
         self._is_open = True
         block = {"type": "text", "text": "", "citations": None}
+        # All deltas of a block share the bytes around their text.
+        delta = {"type": "text_delta", "text": None}
+        frame = self._block_frame("content_block_delta", delta=delta)
+        before, _, after = frame.rpartition(b"null")
+        self._around_text = (before, after)
         return [self._block_frame("content_block_start", content_block=block)]
 
     def _close(self) -> list[bytes]:
