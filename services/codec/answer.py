@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+
 from services.codec.decoding import Decoding
 from services.codec.events import EndReason, Finish, OutputEvent, Start, TextDelta, Usage
 from services.codec.public_error import public_error
-from services.shared.errors import ServiceError
+from services.shared.errors import Internal, ServiceError
 from services.shared.stream.events import Accepted, Event, Failed, Finished, FinishReason, Tokens
 from services.shared.telemetry import Attribute
+
+_log = logging.getLogger(__name__)
 
 _REASONS = {
     FinishReason.END_OF_TEXT: EndReason.END_OF_TEXT,
@@ -57,7 +61,7 @@ class Answer:
         out: list[OutputEvent] = []
         for event in events:
             out += self._outputs(event)
-            if self.is_complete:
+            if self.is_complete or self.failure is not None:
                 break
         if self.failure is not None and not had_started:
             raise self.failure
@@ -76,6 +80,10 @@ class Answer:
         return figures
 
     def _outputs(self, event: Event) -> list[OutputEvent]:
+        if self._accepted is None and isinstance(event, (Tokens, Finished)):
+            _log.error("the engine sent %s before Accepted", type(event).__name__)
+            self.failure = Internal("internal error")
+            return []
         match event:
             case Tokens():
                 text = self._decoding.push(event.ids)

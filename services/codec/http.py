@@ -105,8 +105,16 @@ async def _no_route(request: HttpRequest, error: Exception) -> Response:
     )
 
 
-class _Server(uvicorn.Server):
-    """Leaves signals to the process."""
+class HttpServer(uvicorn.Server):
+    """Leaves signals to the process. `address` is where it listens."""
+
+    def __init__(self, config: uvicorn.Config, address: str) -> None:
+        super().__init__(config)
+        self.address = address
+
+    def drain(self) -> None:
+        """Takes no connection any more and closes those that are idle."""
+        self.should_exit = True
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
@@ -116,8 +124,8 @@ class _Server(uvicorn.Server):
 @asynccontextmanager
 async def listening(
     application: Starlette, host: str, port: int, *, drain_s: float
-) -> AsyncIterator[str]:
-    """Serves inside the block and gives the address; port 0 takes a free one.
+) -> AsyncIterator[HttpServer]:
+    """Serves inside the block; port 0 takes a free one.
 
     At the end no connection is taken any more, and running requests have `drain_s` to end.
 
@@ -133,9 +141,8 @@ async def listening(
         ws="none",
         timeout_graceful_shutdown=max(1, round(drain_s)),
     )
-    server = _Server(config)
     bound = _bind(host, port)
-    address = f"{host}:{bound.getsockname()[1]}"
+    server = HttpServer(config, f"{host}:{bound.getsockname()[1]}")
 
     def crashed(_: str, error: Exception) -> None:
         raise error
@@ -143,9 +150,9 @@ async def listening(
     async with Tasks(crashed) as tasks:
         serving = tasks.start("http", server.serve([bound]))
         try:
-            yield address
+            yield server
         finally:
-            server.should_exit = True
+            server.drain()
             await serving
 
 

@@ -6,7 +6,10 @@ import asyncio
 
 from starlette.types import Receive, Scope
 
-from services.shared.errors import Cancelled, RequestTooLarge
+from services.shared.errors import Cancelled, DeadlineExceeded, RequestTooLarge
+
+RECEIVE_S = 60.0
+"""A body is there by then; who sends more slowly holds memory for nothing."""
 
 DISCARD_S = 2.0
 
@@ -16,11 +19,20 @@ async def body_of(scope: Scope, receive: Receive, limit: int) -> bytes:
 
     Raises:
         RequestTooLarge: more than `limit` bytes are announced or come.
+        DeadlineExceeded: the end did not come within a minute.
         Cancelled: the client left before the end.
     """
     announced = dict(scope["headers"]).get(b"content-length", b"0")
     if int(announced) > limit:
         raise _too_large(limit)
+    try:
+        async with asyncio.timeout(RECEIVE_S):
+            return await _received(receive, limit)
+    except TimeoutError:
+        raise DeadlineExceeded(f"the body must be sent within {RECEIVE_S:.0f} seconds") from None
+
+
+async def _received(receive: Receive, limit: int) -> bytes:
     parts: list[bytes] = []
     size = 0
     more = True

@@ -54,7 +54,7 @@ async def _doors(settings: CodecSettings, codec: Codec, ready: Ready) -> AsyncIt
     max_body_bytes = settings.service.limits.max_body_bytes
     application = app(codec, ready, settings.health, max_body_bytes)
     async with (
-        listening(application, server.host, server.port, drain_s=drain_s) as http_address,
+        listening(application, server.host, server.port, drain_s=drain_s) as http,
         serving(
             f"{server.host}:{server.grpc_port}",
             partial(register, CodecServicer(codec, max_body_bytes)),
@@ -63,8 +63,10 @@ async def _doors(settings: CodecSettings, codec: Codec, ready: Ready) -> AsyncIt
         ) as door,
         watched(ready, door.health),
     ):
-        yield Service(http=http_address, grpc=door.address, ready=ready)
+        yield Service(http=http.address, grpc=door.address, ready=ready)
+        # Both doors drain at the same time.
         ready.is_draining = True
+        http.drain()
 
 
 def _identity(folder: ModelFolder, encoder: PromptEncoder) -> Identity:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
+import httpx
 import openai
 import pytest
 
@@ -111,6 +113,36 @@ async def test_stream_helper_of_the_sdk_accepts_the_stream(bed: Bed) -> None:
     async with bed.openai.chat.completions.stream(model=MODEL, messages=HI) as stream:
         final = await stream.get_final_completion()
     assert (final.choices[0].message.role, final.choices[0].message.content) == ("assistant", TEXT)
+
+
+async def test_raw_stream_has_data_lines_alone_and_ends_with_done(bed: Bed) -> None:
+    body = {"model": MODEL, "messages": HI, "stream": True}
+    async with httpx.AsyncClient(base_url=bed.url) as client:
+        answer = await client.post("/v1/chat/completions", json=body)
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    assert answer.headers["x-accel-buffering"] == "no"
+    assert "content-encoding" not in answer.headers
+    frames = answer.text.split("\n\n")
+    assert frames[-2:] == ["data: [DONE]", ""]
+    assert all(frame.startswith("data: ") and "\n" not in frame for frame in frames[:-1])
+
+
+async def test_silence_is_filled_with_comments(beds: BedMaker) -> None:
+    more = asyncio.Event()
+    ids = beds.encoder.encode_text("hello")
+    engine = beds.engine(lambda _: [ids, more, ids])
+    async with beds.bed(engine, lambda s: replace(s, heartbeat_seconds=0.05)) as bed:
+        stream = await ask(bed, stream=True)
+        lines = [line async for line in until_comment(stream.response.aiter_lines(), more)]
+    assert lines[-2:] == ["data: [DONE]", ""]
+
+
+async def until_comment(lines: AsyncIterator[str], more: asyncio.Event) -> AsyncIterator[str]:
+    """Lets the engine go on as soon as a keep-alive has come."""
+    async for line in lines:
+        if line == ": keep-alive":
+            more.set()
+        yield line
 
 
 async def test_cached_tokens_are_part_of_the_prompt(beds: BedMaker) -> None:

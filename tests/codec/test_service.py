@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from typing import Any
@@ -99,3 +100,50 @@ async def test_one_line_for_each_request_tells_counts_and_digests_but_no_content
     told = json.dumps([vars(record) for record in caplog.records], default=str)
     assert "secret" not in told
     assert "confidential" not in told
+
+
+async def test_codec_finds_an_engine_that_comes_back(beds: BedMaker) -> None:
+    engine = beds.engine(beds.says("fine"))
+    async with serving_engine(engine) as endpoint:
+        pass
+    async with (
+        serving_codec(beds.settings(endpoint), beds.folder, beds.encoder) as service,
+        httpx.AsyncClient(base_url=f"http://{service.http}") as client,
+    ):
+        for _ in range(2):
+            assert (await client.post("/v1/messages", json=BODY)).status_code == 503
+            async with serving_engine(engine, endpoint):
+                await until(lambda: service.ready.fault is None)
+                assert (await client.post("/v1/messages", json=BODY)).status_code == 200
+            await until(lambda: service.ready.fault)
+
+
+async def test_long_prompts_do_not_stop_the_event_loop(beds: BedMaker) -> None:
+    engine = beds.engine(beds.says("fine"))
+    engine.describes.context_length = 1_000_000
+    text = " ".join(f"word{n} is here." for n in range(15_000))
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    encode = beds.encoder.encode
+
+    def counted(conversation: Any) -> list[int]:
+        before = turns
+        ids = encode(conversation)
+        during.append(turns - before)
+        return ids
+
+    during: list[int] = []
+    async with beds.bed(engine) as bed, httpx.AsyncClient(base_url=bed.url, timeout=60) as client:
+        counting = asyncio.ensure_future(count())
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(beds.encoder, "encode", counted)
+            body = BODY | {"messages": [{"role": "user", "content": text}]}
+            assert (await client.post("/v1/messages", json=body)).status_code == 200
+        counting.cancel()
+    assert during[0] > 10
