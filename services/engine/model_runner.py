@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
+
 from services.engine.logprobs import model_logprobs, told
 from services.engine.model.batch import Chunk
 from services.engine.model.kv_pool import KvPool
@@ -24,6 +26,7 @@ class ModelRunner:
     def warm_up(self) -> None:
         self._model.warm_up(self._pool)
 
+    @torch.inference_mode()
     def run(self, works: Sequence[Work]) -> list[Draw]:
         logits = self._model.forward([_chunk(work) for work in works], self._pool)
         drawing = [work.sequence for work in works if work.draws]

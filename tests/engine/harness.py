@@ -63,6 +63,7 @@ class Harness:
         keys = [self.add(generation) for generation in generations]
         while not self.loop.scheduler.idle:
             self.loop.step()
+        assert all(isinstance(self.end(key), Finished) for key in keys)
         return [self.ids(key) for key in keys]
 
     def ids(self, key: int) -> list[int]:
