@@ -22,8 +22,8 @@ from services.codec.request import Request
 from services.codec.running import Running
 from services.codec.served_model import ServedModel
 from services.shared.digest import token_digest
-from services.shared.errors import DeadlineExceeded, Overloaded, ServiceError
-from services.shared.stream.events import CancelReason
+from services.shared.errors import Code, DeadlineExceeded, Overloaded, ServiceError
+from services.shared.stream.events import CancelReason, Failed
 from services.shared.stream.generation import Generation
 from services.shared.telemetry import span
 
@@ -50,7 +50,8 @@ class Codec:
         self._link = link
         self._model = model
         self._limits = limits
-        self._running = 0
+        self._taken = 0
+        self._running: set[Running] = set()
 
     @property
     def model(self) -> ServedModel:
@@ -124,12 +125,26 @@ class Codec:
                 finally:
                     exchange.figures.update(answer.figures())
 
-    def _submitted(self, engine: Engine, generation: Generation, traceparent: str) -> Running:
+    def give_up(self) -> None:
+        """Ends all answers with an error, for a process that must end."""
+        for running in self._running:
+            running.give_up(Failed(code=Code.UNAVAILABLE, message="the codec stops"))
+
+    @contextmanager
+    def _submitted(
+        self, engine: Engine, generation: Generation, traceparent: str
+    ) -> Iterator[Running]:
         wake_s = min(self._limits.heartbeat_s, self._limits.timeout_s)
         try:
-            return Running(engine.source, generation, traceparent, wake_s)
+            running = Running(engine.source, generation, traceparent, wake_s)
         except ServiceError as error:
             raise public_error(error) from error
+        with running:
+            self._running.add(running)
+            try:
+                yield running
+            finally:
+                self._running.discard(running)
 
     async def _batches(
         self, running: Running, answer: Answer
@@ -158,10 +173,10 @@ class Codec:
 
     @contextmanager
     def _slot(self) -> Iterator[None]:
-        if self._running >= self._limits.concurrency:
+        if self._taken >= self._limits.concurrency:
             raise Overloaded("the server is busy, try again later")
-        self._running += 1
+        self._taken += 1
         try:
             yield
         finally:
-            self._running -= 1
+            self._taken -= 1

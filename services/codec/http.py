@@ -30,6 +30,8 @@ from services.shared.settings import HealthSettings
 from services.shared.tasks import Tasks
 
 BACKLOG = 2048
+KEEP_ALIVE_S = 75
+"""Longer than the minute after which common proxies close an idle connection."""
 
 
 def app(codec: Codec, ready: Ready, health: HealthSettings, max_body_bytes: int) -> Starlette:
@@ -138,6 +140,8 @@ async def listening(
         access_log=False,
         server_header=False,
         lifespan="off",
+        proxy_headers=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
         ws="none",
         timeout_graceful_shutdown=max(1, round(drain_s)),
     )

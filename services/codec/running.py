@@ -6,7 +6,7 @@ import asyncio
 from types import TracebackType
 from typing import Self
 
-from services.shared.stream.events import CancelReason, Event, Tokens
+from services.shared.stream.events import CancelReason, Event, Failed, Tokens
 from services.shared.stream.generation import Generation
 from services.shared.stream.source import Submission, TokenSource
 
@@ -60,6 +60,11 @@ class Running:
     def cancel(self, reason: CancelReason) -> None:
         """Ends it; does nothing when it has ended."""
         self._cancel(reason)
+
+    def give_up(self, failure: Failed) -> None:
+        """Ends it with an event of our own."""
+        self._cancel(CancelReason.UNSPECIFIED)
+        self._put(failure)
 
     def _put(self, event: Event) -> None:
         last = self._waiting[-1] if self._waiting else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -17,6 +18,9 @@ from services.codec.served_model import ServedModel
 from services.codec.settings import CodecSettings
 from services.shared.model_folder import CONFIG, ModelFolder
 from services.shared.server import serving
+
+LAST_WORDS_S = 1.0
+"""How long answers that did not end in time have to tell so."""
 
 RPC_SERVICE = "tokenway.codec.v1.CodecService"
 
@@ -51,15 +55,16 @@ async def serving_codec(
 @asynccontextmanager
 async def _doors(settings: CodecSettings, codec: Codec, ready: Ready) -> AsyncIterator[Service]:
     server, drain_s = settings.server, settings.service.drain_seconds
+    grace_s = drain_s + LAST_WORDS_S
     max_body_bytes = settings.service.limits.max_body_bytes
     application = app(codec, ready, settings.health, max_body_bytes)
     async with (
-        listening(application, server.host, server.port, drain_s=drain_s) as http,
+        listening(application, server.host, server.port, drain_s=grace_s) as http,
         serving(
             f"{server.host}:{server.grpc_port}",
             partial(register, CodecServicer(codec, max_body_bytes)),
             [RPC_SERVICE],
-            grace_s=drain_s,
+            grace_s=grace_s,
         ) as door,
         watched(ready, door.health),
     ):
@@ -67,6 +72,7 @@ async def _doors(settings: CodecSettings, codec: Codec, ready: Ready) -> AsyncIt
         # Both doors drain at the same time.
         ready.is_draining = True
         http.drain()
+        asyncio.get_running_loop().call_later(drain_s, codec.give_up)
 
 
 def _identity(folder: ModelFolder, encoder: PromptEncoder) -> Identity:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -116,6 +117,19 @@ async def test_codec_finds_an_engine_that_comes_back(beds: BedMaker) -> None:
                 await until(lambda: service.ready.fault is None)
                 assert (await client.post("/v1/messages", json=BODY)).status_code == 200
             await until(lambda: service.ready.fault)
+
+
+async def test_answers_that_do_not_end_in_time_are_told_so(beds: BedMaker) -> None:
+    never = asyncio.Event()
+    engine = beds.engine(lambda _: [beds.encoder.encode_text("so far"), never])
+    async with httpx.AsyncClient(timeout=60) as client:
+        async with beds.bed(engine, lambda s: replace(s, drain_seconds=0.1)) as bed:
+            url = f"{bed.url}/v1/messages"
+            streamed = asyncio.ensure_future(client.post(url, json=BODY | {"stream": True}))
+            whole = asyncio.ensure_future(client.post(url, json=BODY))
+            await until(lambda: len(engine.submissions) == 2)
+        assert "event: error" in (await streamed).text
+        assert (await whole).status_code == 503
 
 
 async def test_long_prompts_do_not_stop_the_event_loop(beds: BedMaker) -> None:

@@ -24,7 +24,7 @@ def turns_of(body: Fields) -> tuple[Turn, ...]:
         rest = tuple(part for part in parts if not isinstance(part, ToolResult))
         for result in sorted(results, key=lambda result: _rank(result, calls)):
             turns.append(Turn(Role.TOOL, (result,)))
-        if rest or not results:
+        if rest or (not results and role is not Role.SYSTEM):
             turns.append(Turn(role, rest))
         if role is Role.ASSISTANT:
             calls = [part.call_id for part in rest if isinstance(part, ToolCall)]
@@ -58,7 +58,7 @@ def _said(value: Value) -> _Said:
     role = message.required("role", _ROLES)
     if role is Role.SYSTEM:
         strings = message.required("content", system_texts)
-        return role, [Text(BETWEEN_SYSTEM_BLOCKS.join(strings))]
+        return role, [Text(BETWEEN_SYSTEM_BLOCKS.join(strings))] if strings else []
     return role, message.required("content", parts_of)
 
 
