@@ -43,16 +43,17 @@ async def serve(settings: EngineSettings, stop: asyncio.Event) -> None:
     parts = await asyncio.to_thread(_parts, settings.executor)
     await asyncio.to_thread(parts.runner.warm_up)
     home = asyncio.get_running_loop()
+    limits = settings.service.limits
 
     def publish(results: Results) -> None:
         home.call_soon_threadsafe(engine.deliver, results)
 
     loop = _loop(parts, settings, publish)
     engine = Engine(
-        Admission(parts.model),
+        Admission(parts.model, limits.request_timeout_ms),
         loop,
         DeviceMonitor(settings.executor.accelerator_group[0]),
-        settings.service.limits.max_concurrency,
+        limits.max_concurrency,
     )
     if settings.executor.memory.deterministic_gc:
         loop.collector.freeze()
@@ -67,7 +68,7 @@ async def serve(settings: EngineSettings, stop: asyncio.Event) -> None:
             announce({"grpc": served.address})
             await stop.wait()
             await served.health.set(Readiness.DRAINING)
-            await engine.drain(settings.service.limits.drain_timeout_s)
+            await engine.drain(limits.drain_timeout_s)
     finally:
         loop.command(loop.stop)
         await thread

@@ -37,10 +37,15 @@ class ServedModel:
 
 
 class Admission:
-    """Checks every number a caller gives; what it returns needs no check again."""
+    """Checks every number a caller gives; what it returns needs no check again.
 
-    def __init__(self, model: ServedModel) -> None:
+    Args:
+        timeout_ms: the longest time that a generation may take.
+    """
+
+    def __init__(self, model: ServedModel, timeout_ms: int) -> None:
         self._model = model
+        self._timeout_ms = timeout_ms
         self._keys = itertools.count()
 
     def admit(self, generation: Generation) -> Sequence:
@@ -52,7 +57,7 @@ class Admission:
         self._check(generation)
         model = self._model
         now = time.monotonic_ns()
-        timeout_ms = generation.quality_of_service.timeout_ms
+        timeout_ms = generation.quality_of_service.timeout_ms or self._timeout_ms
         seed = generation.sampling.seed
         max_tokens = generation.stopping.max_tokens
         room = model.context_length - len(generation.prompt_ids)
@@ -64,7 +69,7 @@ class Admission:
             limit=len(generation.prompt_ids)
             + (room if max_tokens is None else min(max_tokens, room)),
             arrived_ns=now,
-            deadline_ns=None if timeout_ms is None else now + timeout_ms * 1_000_000,
+            deadline_ns=now + min(timeout_ms, self._timeout_ms) * 1_000_000,
         )
 
     def _check(self, generation: Generation) -> None:

@@ -118,11 +118,7 @@ class EngineLoop:
             self._commands.get()()
 
     def _expire(self, now_ns: int) -> None:
-        late = [
-            sequence
-            for sequence in self.scheduler
-            if sequence.deadline_ns is not None and sequence.deadline_ns <= now_ns
-        ]
+        late = [sequence for sequence in self.scheduler if sequence.deadline_ns <= now_ns]
         for sequence in late:
             self._end(sequence, LATE)
 

@@ -29,7 +29,7 @@ class Sequence:
     seed: int
     limit: int
     arrived_ns: int
-    deadline_ns: int | None = None
+    deadline_ns: int
     tokens: list[int] = field(default_factory=list)
     blocks: list[int] = field(default_factory=list)
     addresses: list[bytes] = field(default_factory=list)

@@ -23,6 +23,7 @@ MODEL = ServedModel(
     end_of_text_ids=frozenset({2}),
     kv_layout_id="l",
 )
+TIMEOUT_MS = 600_000
 LIMITS = Limits(max_batch_size=8, token_budget=32)
 
 
@@ -41,7 +42,7 @@ class Harness:
 
     def __init__(self, parts: Parts, limits: Limits = LIMITS, runner: Runner | None = None) -> None:
         self.parts = parts
-        self.admission = Admission(parts.model)
+        self.admission = Admission(parts.model, TIMEOUT_MS)
         self.events: dict[int, list[Event]] = {}
         stopper = Stopper(parts.model.end_of_text_ids, parts.model.context_length)
         scheduler = Scheduler(parts.pool, limits)

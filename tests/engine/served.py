@@ -29,7 +29,7 @@ from services.shared.channel import open_channel
 from services.shared.server import serving
 from services.shared.stream.load import ReplicaState
 from services.shared.stream.servicer import TokenStreamServicer
-from tests.engine.harness import LIMITS
+from tests.engine.harness import LIMITS, TIMEOUT_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ async def served(
 
     stopper = Stopper(parts.model.end_of_text_ids, parts.model.context_length)
     loop = EngineLoop(Scheduler(parts.pool, limits), parts.runner, stopper, publish)
-    engine = Engine(Admission(parts.model), loop, DeviceMonitor(0), max_concurrency)
+    engine = Engine(Admission(parts.model, TIMEOUT_MS), loop, DeviceMonitor(0), max_concurrency)
     identity = Identity(
         model=parts.model,
         tokenizer_fingerprint=parts.tokenizer_fingerprint,

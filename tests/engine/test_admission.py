@@ -13,12 +13,13 @@ from services.shared.stream.generation import (
     ConstraintKind,
     Generation,
     Output,
+    QualityOfService,
     Sampling,
     Stopping,
 )
-from tests.engine.harness import MODEL
+from tests.engine.harness import MODEL, TIMEOUT_MS
 
-ADMISSION = Admission(MODEL)
+ADMISSION = Admission(MODEL, TIMEOUT_MS)
 
 
 @pytest.mark.parametrize(
@@ -66,3 +67,11 @@ def test_max_tokens_beyond_the_room_is_a_cap() -> None:
 def test_a_request_without_a_seed_gets_one_of_its_own() -> None:
     generation = Generation(request_id="r", prompt_ids=[1])
     assert ADMISSION.admit(generation).seed != ADMISSION.admit(generation).seed
+
+
+@pytest.mark.parametrize(("asked", "given"), [(None, 1000), (10, 10), (5000, 1000)])
+def test_a_deadline_is_the_callers_within_the_engines(asked: int | None, given: int) -> None:
+    quality = QualityOfService(timeout_ms=asked)
+    generation = Generation(request_id="r", prompt_ids=[1], quality_of_service=quality)
+    sequence = Admission(MODEL, 1000).admit(generation)
+    assert sequence.deadline_ns - sequence.arrived_ns == given * 1_000_000

@@ -15,9 +15,9 @@ from services.engine.sampler import Sampler
 from services.engine.sequence import Sequence
 from services.engine.stopping import Stopper
 from services.shared.stream.generation import Generation, Output, Sampling, Stopping
-from tests.engine.harness import MODEL
+from tests.engine.harness import MODEL, TIMEOUT_MS
 
-ADMISSION = Admission(MODEL)
+ADMISSION = Admission(MODEL, TIMEOUT_MS)
 SAMPLER = Sampler(Stopper(frozenset({2}), 512))
 LOGITS = torch.log(torch.tensor([0.5, 0.25, 0.15, 0.07, 0.03]))
 

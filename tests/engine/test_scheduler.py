@@ -7,9 +7,9 @@ from services.engine.blocks import BlockPool
 from services.engine.scheduler import Limits, Scheduler, Work
 from services.engine.sequence import Sequence
 from services.shared.stream.generation import CacheControl, Generation, Stopping
-from tests.engine.harness import MODEL
+from tests.engine.harness import MODEL, TIMEOUT_MS
 
-ADMISSION = Admission(MODEL)
+ADMISSION = Admission(MODEL, TIMEOUT_MS)
 
 
 def sequence(prompt: int, first: int = 10, cache: CacheControl | None = None) -> Sequence:

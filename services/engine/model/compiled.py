@@ -24,7 +24,9 @@ def compiled(kernel: Any, arguments: str, *, parallel: bool) -> Kernel:
 
     The cache sees changes of the file that holds `kernel`, and of no other.
     """
-    options = {"fastmath": FAST, "parallel": parallel, "nogil": True}
+    # By the numpy model a division has no branch for zero, which would keep a loop from being
+    # vectorised.
+    options = {"fastmath": FAST, "parallel": parallel, "nogil": True, "error_model": "numpy"}
     result: Kernel
     try:
         result = njit(f"void{arguments}", cache=True, **options)(kernel)

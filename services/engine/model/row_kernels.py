@@ -36,8 +36,8 @@ def silu_kernel(*, parallel: bool) -> Kernel:
     def kernel(gate_up: Any, out: Any) -> None:
         width = out.shape[1]
         for row in each(len(out)):
+            gates, ups, target = gate_up[row, :width], gate_up[row, width:], out[row]
             for i in range(width):
-                gate = gate_up[row, i]
-                out[row, i] = gate / (np.float32(1.0) + exp(-gate)) * gate_up[row, width + i]
+                target[i] = gates[i] / (np.float32(1.0) + exp(-gates[i])) * ups[i]
 
     return compiled(kernel, "(f4[:, ::1], f4[:, ::1])", parallel=parallel)
