@@ -10,7 +10,8 @@ from functools import partial
 
 from services.codec.codec import Codec, Limits
 from services.codec.engine_link import EngineLink, Identity, linked
-from services.codec.http import app, listening
+from services.codec.http_routes import app
+from services.codec.http_server import listening
 from services.codec.prompt import PromptEncoder
 from services.codec.readiness import Ready, watched
 from services.codec.rpc import CodecServicer, register

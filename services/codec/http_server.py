@@ -1,0 +1,80 @@
+"""The HTTP door's server: it listens, and drains when it is told to stop."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator, Generator
+from contextlib import asynccontextmanager, contextmanager
+
+import uvicorn
+from starlette.applications import Starlette
+
+from services.shared.server import CannotListen
+from services.shared.tasks import Tasks
+
+BACKLOG = 2048
+KEEP_ALIVE_S = 75
+"""Longer than the minute after which common proxies close an idle connection."""
+
+
+class HttpServer(uvicorn.Server):
+    """Leaves signals to the process. `address` is where it listens."""
+
+    def __init__(self, config: uvicorn.Config, address: str) -> None:
+        super().__init__(config)
+        self.address = address
+
+    def drain(self) -> None:
+        """Takes no connection any more and closes those that are idle."""
+        self.should_exit = True
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield
+
+
+@asynccontextmanager
+async def listening(
+    application: Starlette, host: str, port: int, *, drain_s: float
+) -> AsyncIterator[HttpServer]:
+    """Serves inside the block; port 0 takes a free one.
+
+    At the end no connection is taken any more, and running requests have `drain_s` to end.
+
+    Raises:
+        CannotListen: the address is taken or is none of this machine.
+    """
+    config = uvicorn.Config(
+        application,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        proxy_headers=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        ws="none",
+        timeout_graceful_shutdown=max(1, round(drain_s)),
+    )
+    bound = _bind(host, port)
+    server = HttpServer(config, f"{host}:{bound.getsockname()[1]}")
+
+    def crashed(_: str, error: Exception) -> None:
+        raise error
+
+    async with Tasks(crashed) as tasks:
+        serving = tasks.start("http", server.serve([bound]))
+        try:
+            yield server
+        finally:
+            server.drain()
+            await serving
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        raise CannotListen(
+            f"cannot listen at {host}:{port}: the port is taken or the host is not of this machine"
+        ) from error
