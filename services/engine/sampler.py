@@ -13,7 +13,7 @@ from services.engine import sequence as state
 from services.engine.noise import gumbel
 from services.engine.stopping import Stopper
 
-# Tokens less likely than e**-24 of the best are never drawn; that leaves few to hash.
+# A token this far below the best, in nats, is left out of the draw: few remain to be hashed.
 NEGLIGIBLE = 24.0
 
 Floats = NDArray[np.float64]
