@@ -12,7 +12,9 @@ import httpx
 import pytest
 
 from services.codec.service import serving_codec
+from services.codec.settings import LimitSettings
 from services.shared.digest import token_digest
+from services.shared.stream.events import CancelReason
 from services.shared.stream.load import ReplicaState
 from tests.codec_bed import MODEL, BedMaker
 from tests.scripted_engine import serving_engine
@@ -161,3 +163,20 @@ async def test_long_prompts_do_not_stop_the_event_loop(beds: BedMaker) -> None:
             assert (await client.post("/v1/messages", json=body)).status_code == 200
         counting.cancel()
     assert during[0] > 10
+
+
+async def test_what_clients_leave_is_free_for_others(beds: BedMaker) -> None:
+    engine = beds.engine(lambda _: [beds.encoder.encode_text("so far"), asyncio.Event()])
+    limits = LimitSettings(max_concurrency=16)
+    bodies = [BODY, BODY | {"stream": True}] * 8
+    async with beds.bed(engine, lambda s: replace(s, limits=limits)) as bed:
+        for wave in (1, 2, 3):
+            async with httpx.AsyncClient(base_url=bed.url, timeout=60) as client:
+                asking = [
+                    asyncio.ensure_future(client.post("/v1/messages", json=body)) for body in bodies
+                ]
+                await until(lambda: len(engine.submissions) == 16 * wave)  # noqa: B023 same turn
+                for task in asking:
+                    task.cancel()
+            await until(lambda: len(engine.cancels) == 16 * wave)  # noqa: B023 same turn
+    assert set(engine.cancels) == {CancelReason.CLIENT_GONE}
