@@ -42,8 +42,8 @@ class LlamaModel:
         half = torch.float16 if source == torch.float32 else source
         self._embedding = weights[EMBEDDING].to(device, half)
         self._first_norm = self._norm(weights, "model.layers.0.input_layernorm.weight")
-        self._layers = [self._layer(weights, index) for index in range(config.layers)]
-        self._lm_head = linear(weights.get(LM_HEAD, weights[EMBEDDING]), device)
+        self.layers = [self._layer(weights, index) for index in range(config.layers)]
+        self.lm_head = linear(weights.get(LM_HEAD, weights[EMBEDDING]), device)
         self._begin = begin_step(config, device)
 
     @classmethod
@@ -72,14 +72,14 @@ class LlamaModel:
         layout = Layout.of(chunks, pool.block_size)
         step = self._begin(self._embedded(layout), layout, pool)
         normed = step.norm(self._first_norm)
-        for index, layer in enumerate(self._layers):
+        for index, layer in enumerate(self.layers):
             attended = step.attend(layer.qkv(normed), index)
             normed = step.add_norm(layer.out(attended), layer.mlp_norm)
             activated = step.silu_up(layer.gate_up(normed))
             normed = step.add_norm(layer.down(activated), layer.output_norm)
         if not layout.wanting:
             return normed.new_empty((0, self.config.vocabulary_size), dtype=torch.float32)
-        return self._lm_head(normed[list(layout.wanting)]).float()
+        return self.lm_head(normed[list(layout.wanting)]).float()
 
     def warm_up(self, pool: KvPool) -> None:
         """Runs each path once, in blocks whose content does not matter yet."""
