@@ -17,6 +17,7 @@ from services.codec.settings import (
     DoorSettings,
     EngineSettings,
     ExecutorSettings,
+    LimitSettings,
     ServiceSettings,
 )
 from services.shared.model_folder import ModelFolder
@@ -94,7 +95,9 @@ class BedMaker:
         endpoint: str,
         change: Callable[[ServiceSettings], ServiceSettings] = lambda settings: settings,
     ) -> CodecSettings:
-        service = ServiceSettings(model_names=(MODEL, "claude-small"), drain_seconds=1)
+        service = ServiceSettings(
+            model_names=(MODEL, "claude-small"), limits=LimitSettings(drain_timeout_s=1)
+        )
         return CodecSettings(
             executor=ExecutorSettings(model_path=self.folder.path),
             server=DoorSettings(port=0, grpc_port=0),

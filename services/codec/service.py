@@ -45,7 +45,7 @@ class Service:
 async def serving_codec(
     settings: CodecSettings, folder: ModelFolder, encoder: PromptEncoder
 ) -> AsyncIterator[Service]:
-    """Serves inside the block; at its end running requests have `drain_seconds` to end."""
+    """Serves inside the block; at its end running requests have the drain timeout to end."""
     async with linked(settings.inference_engine.endpoint, _identity(folder, encoder)) as link:
         codec = _codec(settings, folder, encoder, link)
         ready = Ready(codec, settings.health.initial_delay_seconds)
@@ -55,7 +55,7 @@ async def serving_codec(
 
 @asynccontextmanager
 async def _doors(settings: CodecSettings, codec: Codec, ready: Ready) -> AsyncIterator[Service]:
-    server, drain_s = settings.server, settings.service.drain_seconds
+    server, drain_s = settings.server, settings.service.limits.drain_timeout_s
     grace_s = drain_s + LAST_WORDS_S
     max_body_bytes = settings.service.limits.max_body_bytes
     application = app(codec, ready, settings.health, max_body_bytes)

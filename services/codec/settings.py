@@ -49,16 +49,21 @@ class ExecutorSettings:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LimitSettings:
-    """What one codec takes at a time, and for how long."""
+    """What one codec takes at a time, and for how long.
+
+    A drain waits `drain_timeout_s` for running requests.
+    """
 
     max_concurrency: int = 1024
     request_timeout_ms: int = 600_000
     max_body_bytes: ByteSize = field(default_factory=lambda: ByteSize(32_000_000))
+    drain_timeout_s: float = 30.0
 
     def __post_init__(self) -> None:
         at_least("max_concurrency", self.max_concurrency, 1)
         within("request_timeout_ms", self.request_timeout_ms, 1, 2**32 - 1)
         within("max_body_bytes", self.max_body_bytes, 1, 2**31 - 1)
+        within("drain_timeout_s", self.drain_timeout_s, 0, 3600)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,19 +74,16 @@ class ServiceSettings:
         model_names: what callers may call the model; the first is its name. None: its folder's.
         piece_cache: memory for the token IDs of text that was encoded before.
         heartbeat_seconds: silence on a stream after which it shows that it lives.
-        drain_seconds: how long running requests have to end when the codec is told to stop.
     """
 
     model_names: tuple[str, ...] = ()
     limits: LimitSettings = field(default_factory=LimitSettings)
     piece_cache: ByteSize = field(default_factory=lambda: ByteSize(64 * 2**20))
     heartbeat_seconds: float = 10.0
-    drain_seconds: float = 30.0
 
     def __post_init__(self) -> None:
         at_least("piece_cache", self.piece_cache, 0)
         within("heartbeat_seconds", self.heartbeat_seconds, 0.05, 3600)
-        within("drain_seconds", self.drain_seconds, 0, 3600)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -125,7 +125,9 @@ async def test_answers_that_do_not_end_in_time_are_told_so(beds: BedMaker) -> No
     never = asyncio.Event()
     engine = beds.engine(lambda _: [beds.encoder.encode_text("so far"), never])
     async with httpx.AsyncClient(timeout=60) as client:
-        async with beds.bed(engine, lambda s: replace(s, drain_seconds=0.1)) as bed:
+        async with beds.bed(
+            engine, lambda s: replace(s, limits=replace(s.limits, drain_timeout_s=0.1))
+        ) as bed:
             url = f"{bed.url}/v1/messages"
             streamed = asyncio.ensure_future(client.post(url, json=BODY | {"stream": True}))
             whole = asyncio.ensure_future(client.post(url, json=BODY))
