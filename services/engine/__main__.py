@@ -32,6 +32,9 @@ SERVICES = tuple(
     for module, name in ((stream_pb2, "TokenStreamService"), (engine_pb2, "EngineService"))
 )
 
+LAST_FRAME_S = 0.5
+"""How long the ends of the last generations have to reach their callers."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     program = Program(name="engine", settings=EngineSettings, aliases=ALIASES, serve=serve)
@@ -58,10 +61,19 @@ async def serve(settings: EngineSettings, stop: asyncio.Event) -> None:
     if settings.executor.memory.deterministic_gc:
         loop.collector.freeze()
     thread = asyncio.ensure_future(asyncio.to_thread(loop.run))
-    thread.add_done_callback(lambda _: stop.set())
+
+    def ended(_: object) -> None:
+        """The thread, by a bug unless the process ends: nothing that runs will come to its end."""
+        stop.set()
+        engine.break_off()
+
+    thread.add_done_callback(ended)
     try:
         async with serving(
-            settings.server.address, _register(engine, _identity(parts)), SERVICES
+            settings.server.address,
+            _register(engine, _identity(parts)),
+            SERVICES,
+            grace_s=LAST_FRAME_S,
         ) as served:
             engine.state = ReplicaState.READY
             await served.health.set(Readiness.READY)

@@ -108,7 +108,12 @@ class Engine:
             async with asyncio.timeout(timeout_s):
                 await self._empty.wait()
         except TimeoutError:
-            self.deliver([(key, LEAVING) for key in self._live])
+            self.break_off()
+
+    def break_off(self) -> None:
+        """Takes nothing new; what runs fails, to be continued by another replica."""
+        self.state = ReplicaState.DRAINING
+        self.deliver([(key, LEAVING) for key in self._live])
 
     async def flush_cache(self) -> int:
         """Drops cached blocks and tells how many."""
