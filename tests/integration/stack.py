@@ -126,12 +126,22 @@ class Launcher:
 
 @contextmanager
 def stack_of(
-    launcher: Launcher, engines: Sequence[Settings], model: ModelFolder
+    launcher: Launcher,
+    engines: Sequence[Settings],
+    model: ModelFolder,
+    program: Sequence[str] = (),
 ) -> Iterator[Stack]:
-    """A stack that is ready and ends with the block; each of `engines` is one engine's settings."""
+    """A stack that is ready and ends with the block.
+
+    Args:
+        launcher: starts it.
+        engines: the settings of each engine.
+        model: the model of the codec.
+        program: stands for the engines' `-m services.engine`.
+    """
     with ExitStack() as running:
         started = tuple(
-            running.enter_context(launcher.running(f"engine{index}", settings))
+            running.enter_context(launcher.running(f"engine{index}", settings, program))
             for index, settings in enumerate(engines)
         )
         router = running.enter_context(
