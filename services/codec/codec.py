@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from time import monotonic, time
 
 from services.codec.answer import Answer
+from services.codec.conversation import Conversation
 from services.codec.decoding import Decoding
 from services.codec.engine_link import Engine, EngineLink
 from services.codec.events import Heartbeat, OutputEvent
@@ -22,7 +23,7 @@ from services.codec.request import Request
 from services.codec.running import Running
 from services.codec.served_model import ServedModel
 from services.shared.digest import token_digest
-from services.shared.errors import Code, DeadlineExceeded, Overloaded, ServiceError
+from services.shared.errors import Code, DeadlineExceeded, Overloaded, ServiceError, Unsupported
 from services.shared.stream.events import CancelReason, Failed
 from services.shared.stream.generation import Generation
 from services.shared.telemetry import span
@@ -78,15 +79,16 @@ class Codec:
             reply_id=secrets.token_hex(12),
             request_id=exchange.request_id,
             created=int(time()),
-            model=request.model,
-            usage_at_end=request.delivery.usage_at_end,
+            request=request,
         )
 
     async def prompt_ids(self, request: Request, exchange: Exchange) -> list[int]:
         """Token IDs of the prompt, encoded in another thread."""
         figures = exchange.figures
         with span("codec.encode", exchange.trace):
-            ids = await asyncio.to_thread(self.encoder.encode, request.conversation)
+            if not isinstance(request.prompt, Conversation):
+                raise Unsupported("prompts without a conversation are not supported yet")
+            ids = await asyncio.to_thread(self.encoder.encode, request.prompt)
         figures["prompt_tokens"] = len(ids)
         figures["prompt_digest"] = token_digest(ids)
         return ids

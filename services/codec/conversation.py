@@ -58,14 +58,26 @@ class Turn:
     name: str | None = None
 
 
+class ToolKind(StrEnum):
+    """How callers know a tool. A custom one takes a text, to the model its argument `input`."""
+
+    FUNCTION = "function"
+    CUSTOM = "custom"
+
+
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A function that the model may call. `schema` is a JSON schema, keys in the caller's order."""
+    """A function that the model may call. `schema` is a JSON schema, keys in the caller's order.
+
+    With a `namespace` the name begins with it and two underscores.
+    """
 
     name: str
     description: str | None
     schema: Mapping[str, Any]
     strict: bool = False
+    kind: ToolKind = ToolKind.FUNCTION
+    namespace: str | None = None
 
 
 class ToolMode(StrEnum):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
+
+from services.codec.request import Delivery, Request
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -15,15 +18,22 @@ class Reply:
         reply_id: hexadecimal digits; protocols put their prefix before them.
         request_id: the name of the request in headers and logs.
         created: seconds since 1970.
-        model: the name that the caller used.
-        usage_at_end: a stream tells the usage in a chunk of its own.
+        request: what is answered.
     """
 
     reply_id: str
     request_id: str
     created: int
-    model: str
-    usage_at_end: bool = False
+    request: Request
+
+    @property
+    def model(self) -> str:
+        """The name that the caller used."""
+        return self.request.model
+
+    @property
+    def delivery(self) -> Delivery:
+        return self.request.delivery
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,4 +49,11 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def json_bytes(value: Any) -> bytes:
-    return _encode(value).encode()
+    """Lone surrogates, which JSON escapes can hide in a model's words, become question marks."""
+    return _encode(value).encode(errors="replace")
+
+
+def call_name(prefix: str, call_id: str) -> str:
+    """A call's ID as a protocol writes it: its own prefix, then letters, digits, `_` and `-`."""
+    plain = re.sub("[^A-Za-z0-9_-]", "_", call_id.removeprefix("call_"))
+    return f"{prefix}{plain}"

@@ -1,25 +1,16 @@
-"""Output events as Chat Completions has them: one object, or a stream of chunks."""
+"""A complete answer as Chat Completions has it, and what its stream shares with it."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
-from services.codec.events import (
-    EndReason,
-    Error,
-    Finish,
-    Heartbeat,
-    OutputEvent,
-    Start,
-    TextDelta,
-    Usage,
-)
-from services.codec.protocols.chat_completions.errors import error_object
-from services.codec.protocols.reply import Reply, json_bytes
-
-DONE = b"data: [DONE]\n\n"
-KEEP_ALIVE = b": keep-alive\n\n"
+from services.codec.conversation import Tool, ToolKind
+from services.codec.events import EndReason, Finish, OutputEvent, Usage
+from services.codec.protocols.chat_completions.tokens import logprobs_of
+from services.codec.protocols.outputs import Called, Output, collected, has_calls
+from services.codec.protocols.reply import Reply, call_name, json_bytes
 
 _REASONS = {
     EndReason.END_OF_TEXT: "stop",
@@ -27,80 +18,95 @@ _REASONS = {
     EndReason.STOP_STRING: "stop",
     EndReason.MAX_TOKENS: "length",
     EndReason.CONTEXT_FULL: "length",
+    EndReason.TOOL_CALLS: "stop",
 }
+
+FUNCTION_CALL = "function_call"
+"""Key of a reply's echo: the caller speaks of functions, as before there were tools."""
 
 
 def whole(reply: Reply, events: Sequence[OutputEvent]) -> bytes:
     """The answer as one object; `events` are complete and without Error."""
-    (finish,) = (event for event in events if isinstance(event, Finish))
-    (usage,) = (event for event in events if isinstance(event, Usage))
-    text = "".join(event.text for event in events if isinstance(event, TextDelta))
-    choice = {
-        "index": 0,
-        "message": {"role": "assistant", "content": text, "refusal": None},
-        "logprobs": None,
-        "finish_reason": _REASONS[finish.reason],
-        "stop_reason": finish.stop,
+    answer = collected(events)
+    body = {
+        **head(reply, "chat.completion"),
+        "choices": [_choice(reply, at, output) for at, output in enumerate(answer.outputs)],
+        "usage": usage_object(answer.usage),
     }
-    return json_bytes(
-        {**_head(reply, "chat.completion"), "choices": [choice], "usage": _usage_object(usage)}
-    )
+    if answer.start.prompt_ids is not None:
+        body["prompt_token_ids"] = list(answer.start.prompt_ids)
+    return json_bytes(body)
 
 
-class Stream:
-    """Frames of server-sent events for one answer."""
-
-    def __init__(self, reply: Reply) -> None:
-        self._reply = reply
-        self._head = _head(reply, "chat.completion.chunk")
-        self._around: dict[int, tuple[bytes, bytes]] = {}
-
-    def frames(self, event: OutputEvent) -> list[bytes]:
-        match event:
-            case TextDelta(text, choice):
-                before, after = self._around_text(choice)
-                return [b"%b%b%b" % (before, json_bytes(text), after)]
-            case Start():
-                return [self._chunk(0, {"role": "assistant", "content": ""})]
-            case Finish():
-                return [self._chunk(event.choice, {}, event)]
-            case Usage():
-                return [*self._usage_chunk(event), DONE]
-            case Error(error):
-                return [_frame(error_object(error))]
-            case Heartbeat():
-                return [KEEP_ALIVE]
-
-    def _chunk(self, index: int, delta: dict[str, Any], finish: Finish | None = None) -> bytes:
-        choice: dict[str, Any] = {
-            "index": index,
-            "delta": delta,
-            "logprobs": None,
-            "finish_reason": None if finish is None else _REASONS[finish.reason],
-        }
-        if finish is not None:
-            choice["stop_reason"] = finish.stop
-        chunk = {**self._head, "choices": [choice]}
-        if self._reply.usage_at_end:
-            chunk["usage"] = None
-        return _frame(chunk)
-
-    def _around_text(self, choice: int) -> tuple[bytes, bytes]:
-        """The bytes before and after a piece of text: all chunks of a choice share them."""
-        if choice not in self._around:
-            frame = self._chunk(choice, {"content": None})
-            before, content, after = frame.partition(b'"content":null')
-            self._around[choice] = (before + content[: -len(b"null")], after)
-        return self._around[choice]
-
-    def _usage_chunk(self, usage: Usage) -> list[bytes]:
-        """Clients overwrite the usage with each chunk: it comes last."""
-        if not self._reply.usage_at_end:
-            return []
-        return [_frame({**self._head, "choices": [], "usage": _usage_object(usage)})]
+def _choice(reply: Reply, index: int, output: Output) -> dict[str, Any]:
+    delivery = reply.delivery
+    choice = {
+        "index": index,
+        "message": _message(reply, output),
+        "logprobs": None if delivery.top_logprobs is None else logprobs_of(output.text_tokens),
+        **ending(reply, output.finish, len(output.calls)),
+    }
+    if delivery.token_ids:
+        choice["token_ids"] = [token.token_id for token in output.tokens]
+    return choice
 
 
-def _head(reply: Reply, kind: str) -> dict[str, Any]:
+def _message(reply: Reply, output: Output) -> dict[str, Any]:
+    """Keys of what did not come are left out: agents ask whether they are there."""
+    calls = output.calls
+    message: dict[str, Any] = {
+        "role": "assistant",
+        "content": None if calls and not output.text else output.text,
+        "refusal": None,
+    }
+    if output.reasoning and reply.request.reasoning.shown:
+        message |= reasoning_fields(output.reasoning)
+    if calls and FUNCTION_CALL in reply.request.echo:
+        message["function_call"] = {"name": calls[0].name, "arguments": calls[0].arguments or "{}"}
+    elif calls:
+        message["tool_calls"] = [_call(reply, call) for call in calls]
+    return message
+
+
+def _call(reply: Reply, call: Called) -> dict[str, Any]:
+    told = call_head(reply, call.call_id, call.name)
+    if is_custom(reply.request.tools, call.name):
+        return told | {"custom": {"name": call.name, "input": custom_input(call.arguments)}}
+    return told | {"function": {"name": call.name, "arguments": call.arguments or "{}"}}
+
+
+def call_head(reply: Reply, call_id: str, name: str) -> dict[str, Any]:
+    kind = "custom" if is_custom(reply.request.tools, name) else "function"
+    return {"id": call_name("call_", call_id), "type": kind}
+
+
+def is_custom(tools: Sequence[Tool], name: str) -> bool:
+    return any(tool.name == name and tool.kind is ToolKind.CUSTOM for tool in tools)
+
+
+def custom_input(arguments: str) -> str:
+    """The text that a custom tool takes; arguments of another form are passed on as they are."""
+    try:
+        value = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return arguments
+    text = value.get("input") if isinstance(value, dict) else None
+    return text if isinstance(text, str) else arguments
+
+
+def reasoning_fields(text: str) -> dict[str, Any]:
+    """Under both names that clients read."""
+    return {"reasoning": text, "reasoning_content": text}
+
+
+def ending(reply: Reply, finish: Finish, calls: int) -> dict[str, Any]:
+    reason = _REASONS[finish.reason]
+    if has_calls(calls, finish):
+        reason = "function_call" if FUNCTION_CALL in reply.request.echo else "tool_calls"
+    return {"finish_reason": reason, "stop_reason": finish.stop}
+
+
+def head(reply: Reply, kind: str) -> dict[str, Any]:
     return {
         "id": f"chatcmpl-{reply.reply_id}",
         "object": kind,
@@ -109,7 +115,7 @@ def _head(reply: Reply, kind: str) -> dict[str, Any]:
     }
 
 
-def _usage_object(usage: Usage) -> dict[str, Any]:
+def usage_object(usage: Usage) -> dict[str, Any]:
     """Cached tokens count among those of the prompt; an end-of-text token counts as drawn."""
     return {
         "prompt_tokens": usage.prompt_tokens,
@@ -118,7 +124,3 @@ def _usage_object(usage: Usage) -> dict[str, Any]:
         "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
         "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
     }
-
-
-def _frame(value: Any) -> bytes:
-    return b"data: %b\n\n" % json_bytes(value)

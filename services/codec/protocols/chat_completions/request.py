@@ -31,9 +31,7 @@ def parse(body: bytes, vocabulary_size: int) -> Request:
     stop = chat.optional("stop", stop_strings) or ()
     return Request(
         model=model,
-        conversation=Conversation(
-            turns=turns, tools=_tools(chat), rendering=_rendering(chat, turns)
-        ),
+        prompt=Conversation(turns=turns, tools=_tools(chat), rendering=_rendering(chat, turns)),
         sampling=sampling_of(chat, vocabulary_size),
         ending=ending_of(chat, vocabulary_size, max_tokens=_max_tokens(chat), stop=stop),
         delivery=_delivery(chat),

@@ -1,22 +1,14 @@
-"""Output events as Messages has them: one object, or a stream of blocks."""
+"""A complete answer as Messages has it, and what its stream shares with it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import sha256
 from typing import Any
 
-from services.codec.events import (
-    EndReason,
-    Error,
-    Finish,
-    Heartbeat,
-    OutputEvent,
-    Start,
-    TextDelta,
-    Usage,
-)
-from services.codec.protocols.messages.errors import error_object
-from services.codec.protocols.reply import Reply, json_bytes
+from services.codec.events import EndReason, Finish, OutputEvent, Usage
+from services.codec.protocols.outputs import Item, Said, Thought, collected, has_calls
+from services.codec.protocols.reply import Reply, call_name, json_bytes
 
 _REASONS = {
     EndReason.END_OF_TEXT: "end_turn",
@@ -24,96 +16,22 @@ _REASONS = {
     EndReason.STOP_STRING: "stop_sequence",
     EndReason.MAX_TOKENS: "max_tokens",
     EndReason.CONTEXT_FULL: "model_context_window_exceeded",
+    EndReason.TOOL_CALLS: "end_turn",
 }
 
 
 def whole(reply: Reply, events: Sequence[OutputEvent]) -> bytes:
     """The answer as one object; `events` are complete and without Error."""
-    (finish,) = (event for event in events if isinstance(event, Finish))
-    (usage,) = (event for event in events if isinstance(event, Usage))
-    text = "".join(event.text for event in events if isinstance(event, TextDelta))
+    answer = collected(events)
+    (output,) = answer.outputs
     return json_bytes(
         {
-            **_message(reply),
-            "content": [{"type": "text", "text": text, "citations": None}] if text else [],
-            **_ending(finish),
-            "usage": _usage_object(usage),
+            **message(reply),
+            "content": [_block(reply, item) for item in output.items],
+            **ending(output.finish, len(output.calls)),
+            "usage": usage_object(answer.usage),
         }
     )
-
-
-class Stream:
-    """Frames of server-sent events for one answer; opens and closes its blocks."""
-
-    def __init__(self, reply: Reply) -> None:
-        self._reply = reply
-        self._index = 0
-        self._is_open = False
-        self._finish: Finish | None = None
-        self._around_text = (b"", b"")
-
-    def frames(self, event: OutputEvent) -> list[bytes]:
-        match event:
-            case TextDelta(text):
-                opening = self._open()
-                before, after = self._around_text
-                return [*opening, b"%b%b%b" % (before, json_bytes(text), after)]
-            case Start():
-                return [self._start(event)]
-            case Finish():
-                self._finish = event
-                return self._close()
-            case Usage():
-                return self._end(event)
-            case Error(error):
-                return [_frame("error", error_object(error, self._reply.request_id))]
-            case Heartbeat():
-                return [_frame("ping", {"type": "ping"})]
-
-    def _start(self, start: Start) -> bytes:
-        usage = Usage(
-            prompt_tokens=start.prompt_tokens,
-            cached_tokens=start.cached_tokens,
-            completion_tokens=0,
-        )
-        message = {
-            **_message(self._reply),
-            "content": [],
-            **_ending(None),
-            "usage": _usage_object(usage),
-        }
-        return _frame("message_start", {"type": "message_start", "message": message})
-
-    def _open(self) -> list[bytes]:
-        if self._is_open:
-            return []
-        self._is_open = True
-        block = {"type": "text", "text": "", "citations": None}
-        # All deltas of a block share the bytes around their text.
-        delta = {"type": "text_delta", "text": None}
-        frame = self._block_frame("content_block_delta", delta=delta)
-        before, _, after = frame.rpartition(b"null")
-        self._around_text = (before, after)
-        return [self._block_frame("content_block_start", content_block=block)]
-
-    def _close(self) -> list[bytes]:
-        if not self._is_open:
-            return []
-        frame = self._block_frame("content_block_stop")
-        self._is_open = False
-        self._index += 1
-        return [frame]
-
-    def _end(self, usage: Usage) -> list[bytes]:
-        delta = {
-            "type": "message_delta",
-            "delta": _ending(self._finish),
-            "usage": _usage_object(usage),
-        }
-        return [_frame("message_delta", delta), _frame("message_stop", {"type": "message_stop"})]
-
-    def _block_frame(self, kind: str, **content: Any) -> bytes:
-        return _frame(kind, {"type": kind, "index": self._index, **content})
 
 
 def token_count(prompt_tokens: int) -> bytes:
@@ -121,7 +39,29 @@ def token_count(prompt_tokens: int) -> bytes:
     return json_bytes({"input_tokens": prompt_tokens})
 
 
-def _message(reply: Reply) -> dict[str, Any]:
+def _block(reply: Reply, item: Item) -> dict[str, Any]:
+    if isinstance(item, Said):
+        return text_block(item.text)
+    if isinstance(item, Thought):
+        shown = item.text if reply.request.reasoning.shown else ""
+        return {"type": "thinking", "thinking": shown, "signature": signature(item.text)}
+    return {**call_block(item.call_id, item.name), "input": item.input}
+
+
+def text_block(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text, "citations": None}
+
+
+def call_block(call_id: str, name: str) -> dict[str, Any]:
+    return {"type": "tool_use", "id": call_name("toolu_", call_id), "name": name, "input": {}}
+
+
+def signature(thinking: str) -> str:
+    """Clients want one that is not empty and send it back; nobody checks it."""
+    return sha256(thinking.encode(errors="replace")).hexdigest()
+
+
+def message(reply: Reply) -> dict[str, Any]:
     return {
         "id": f"msg_{reply.reply_id}",
         "type": "message",
@@ -130,24 +70,24 @@ def _message(reply: Reply) -> dict[str, Any]:
     }
 
 
-def _ending(finish: Finish | None) -> dict[str, Any]:
+def ending(finish: Finish | None, calls: int = 0) -> dict[str, Any]:
+    reason = None if finish is None else _REASONS[finish.reason]
+    if finish is not None and has_calls(calls, finish):
+        reason = "tool_use"
     return {
-        "stop_reason": None if finish is None else _REASONS[finish.reason],
+        "stop_reason": reason,
         "stop_sequence": None if finish is None else finish.stop,
         "stop_details": None,
     }
 
 
-def _usage_object(usage: Usage) -> dict[str, Any]:
+def usage_object(usage: Usage) -> dict[str, Any]:
     """Input tokens are those that had to be computed; cached ones are told beside them."""
     return {
         "input_tokens": usage.prompt_tokens - usage.cached_tokens,
         "cache_creation_input_tokens": 0,
         "cache_read_input_tokens": usage.cached_tokens,
         "output_tokens": usage.completion_tokens,
+        "output_tokens_details": {"thinking_tokens": usage.reasoning_tokens},
         "service_tier": "standard",
     }
-
-
-def _frame(kind: str, value: Any) -> bytes:
-    return b"event: %b\ndata: %b\n\n" % (kind.encode(), json_bytes(value))

@@ -65,7 +65,7 @@ def _request_of(message: Fields, vocabulary_size: int, *, needs_max_tokens: bool
     metadata = message.optional("metadata", fields) or Fields({})
     return Request(
         model=model,
-        conversation=Conversation(turns=turns, tools=_tools(message), rendering=rendering),
+        prompt=Conversation(turns=turns, tools=_tools(message), rendering=rendering),
         sampling=sampling_of(message, vocabulary_size),
         ending=ending_of(message, vocabulary_size, max_tokens=max_tokens, stop=stop),
         delivery=Delivery(stream=message.flag("stream")),
