@@ -13,9 +13,9 @@ from pathlib import Path
 
 logger = logging.getLogger(__name__)
 
-# Kept from longer waits with one core taken by a neighbour, and from sleep between two kernels of
-# a step: bench/spinning.py measures both.
-SPIN_COUNT = 5000
+# Long enough to be awake for the next kernel of a step, short enough to leave a core to a neighbour:
+# bench/spinning.py measures both.
+SPIN_COUNT = 2000
 
 SYSTEM_OPENMP = "libgomp.so.1"
 CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")

