@@ -9,8 +9,9 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 import grpc
+from google.protobuf.message import DecodeError
 
-from services.shared.errors import Code, ServiceError
+from services.shared.errors import Code, InvalidRequest, ServiceError
 from services.shared.trace_context import HEADER, TraceContext, current
 
 FIELD_KEY = "tokenway-field"
@@ -41,9 +42,10 @@ class BugBoundary(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # gene
         kind, make = _KINDS[handler.request_streaming, handler.response_streaming]
         behaviour = getattr(handler, kind)
         wrap = _yielding if inspect.isasyncgenfunction(behaviour) else _returning
+        read = handler.request_deserializer
         return make(
             wrap(behaviour, handler_call_details.method),
-            request_deserializer=handler.request_deserializer,
+            request_deserializer=read if handler.request_streaming else _reading(read),
             response_serializer=handler.response_serializer,
         )
 
@@ -56,17 +58,40 @@ _KINDS: dict[tuple[bool, bool], tuple[str, Callable[..., grpc.RpcMethodHandler[A
 }
 
 
+def _reading(read: Callable[[bytes], Any] | None) -> Callable[[bytes], Any] | None:
+    """Gives a fault back: one that is raised here would be told to the caller by gRPC itself."""
+    if read is None:
+        return None
+
+    def call(data: bytes) -> Any:
+        try:
+            return read(data)
+        except DecodeError as error:
+            return error
+
+    return call
+
+
+def _read(request: Any) -> Any:
+    if isinstance(request, DecodeError):
+        raise request
+    return request
+
+
 def _returning(behaviour: Callable[..., Awaitable[Any]], method: str) -> Callable[..., Any]:
     async def call(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
         async with _boundary(method, context):
-            return await behaviour(request, context)
+            return await behaviour(_read(request), context)
 
     return call
 
 
 def _yielding(behaviour: Callable[..., AsyncGenerator[Any]], method: str) -> Callable[..., Any]:
     async def call(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> AsyncIterator[Any]:
-        async with _boundary(method, context), aclosing(behaviour(request, context)) as responses:
+        async with (
+            _boundary(method, context),
+            aclosing(behaviour(_read(request), context)) as responses,
+        ):
             async for response in responses:
                 yield response
 
@@ -79,7 +104,10 @@ async def _boundary(
 ) -> AsyncIterator[None]:
     current.set(trace_of(context))
     try:
-        yield
+        try:
+            yield
+        except DecodeError as error:
+            raise InvalidRequest("a message could not be read") from error
     except ServiceError as error:
         await context.abort(
             _STATUS[error.code],
