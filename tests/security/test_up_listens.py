@@ -1,0 +1,115 @@
+"""`tokenway up` with the services themselves: it listens where it says, on 127.0.0.1 alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from ipaddress import IPv6Address, ip_address
+from pathlib import Path
+
+import httpx
+import pytest
+
+from services.shared.model_folder import ModelFolder
+from tests.integration.stack import PATIENCE_S, ROOT
+
+FREE_PORTS = [
+    part for door in ("http", "grpc", "router", "engine") for part in (f"--{door}-port", "0")
+]
+LISTENING = "0A"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Up:
+    process: subprocess.Popen[str]
+    said: str
+
+
+@pytest.fixture
+def up(model_folder: ModelFolder, tmp_path: Path) -> Iterator[Up]:
+    command = [sys.executable, "-m", "services.launcher", "up", "--simulate", "--replicas", "2"]
+    command += ["--model", str(model_folder.path), "--log-dir", str(tmp_path), *FREE_PORTS]
+    environ = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'stubs'}"}
+    with subprocess.Popen(  # noqa: S603 our own program
+        command, cwd=ROOT, env=environ, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield Up(process=process, said=said_until_ready(process))
+        finally:
+            process.terminate()
+            process.communicate(timeout=PATIENCE_S)
+
+
+def said_until_ready(process: subprocess.Popen[str]) -> str:
+    said = ""
+    assert process.stderr is not None
+    for line in process.stderr:
+        said += line
+        if "Ctrl-C stops all" in line:
+            return said
+    pytest.fail(said)
+
+
+def family(pid: int) -> Iterator[int]:
+    """The process and all that it started."""
+    yield pid
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            yield from family(int(child))
+
+
+def sockets(pid: int) -> set[str]:
+    """Inodes of the sockets that a process has open."""
+    links = (str(fd.readlink()) for fd in Path(f"/proc/{pid}/fd").iterdir())
+    return {link[len("socket:[") : -1] for link in links if link.startswith("socket:[")}
+
+
+def listeners(pid: int) -> set[str]:
+    """`host:port` of all that a process and its children listen at."""
+    inodes = {inode for member in family(pid) for inode in sockets(member)}
+    found = set()
+    for table in ("tcp", "tcp6", "udp", "udp6"):
+        for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+            _, local, _, state, *rest = line.split()
+            if rest[5] in inodes and (state == LISTENING or table.startswith("udp")):
+                found.add(address_of(local))
+    return found
+
+
+def address_of(hexadecimal: str) -> str:
+    """From the kernel's form: words of four bytes, the lowest byte first."""
+    host, _, port = hexadecimal.partition(":")
+    words = bytes.fromhex(host)
+    raw = b"".join(words[at : at + 4][::-1] for at in range(0, len(words), 4))
+    known = ip_address(raw)
+    mapped = known.ipv4_mapped if isinstance(known, IPv6Address) else None
+    return f"{mapped or known}:{int(port, 16)}"
+
+
+def test_all_that_listens_is_what_was_told_and_is_on_loopback(up: Up) -> None:
+    (ports,) = [line for line in up.said.splitlines() if line.startswith("ports ")]
+    told = set(re.findall(r"127\.0\.0\.1:\d+", ports))
+    assert len(told) == 5
+    assert listeners(up.process.pid) == told
+
+
+def test_the_request_to_paste_is_answered_and_ctrl_c_ends_all(up: Up) -> None:
+    (line,) = [line for line in up.said.splitlines() if line.startswith("curl ")]
+    words = shlex.split(line)
+    url = next(word for word in words if word.startswith("http://"))
+    body = json.loads(words[words.index("-d") + 1]) | {"max_tokens": 5}
+    answer = httpx.post(url, json=body, timeout=PATIENCE_S)
+    assert answer.text.endswith("data: [DONE]\n\n")
+    members = list(family(up.process.pid))
+    assert len(members) > 4
+    up.process.send_signal(signal.SIGINT)
+    up.process.wait(PATIENCE_S)
+    assert up.process.returncode == 0
+    assert not any(Path(f"/proc/{member}").exists() for member in members[1:])
