@@ -13,7 +13,7 @@ from pathlib import Path
 
 logger = logging.getLogger(__name__)
 
-# Long enough to be awake for the next kernel of a step, short enough to leave a core to a neighbour:
+# Long enough to be awake for the next kernel of a step, short enough to spare a neighbour:
 # bench/spinning.py measures both.
 SPIN_COUNT = 2000
 
