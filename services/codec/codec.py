@@ -17,6 +17,7 @@ from services.codec.events import Heartbeat, OutputEvent
 from services.codec.exchange import Exchange
 from services.codec.generation import Terms, generation_of, max_tokens_of, room
 from services.codec.prompt import PromptEncoder
+from services.codec.protocols.reading import Reading
 from services.codec.protocols.reply import Reply
 from services.codec.public_error import public_error
 from services.codec.request import Request
@@ -45,12 +46,18 @@ class Codec:
     """Text in, text out, over one engine."""
 
     def __init__(
-        self, encoder: PromptEncoder, link: EngineLink, model: ServedModel, limits: Limits
+        self,
+        encoder: PromptEncoder,
+        link: EngineLink,
+        model: ServedModel,
+        limits: Limits,
+        reading: Reading,
     ) -> None:
         self.encoder = encoder
         self._link = link
         self._model = model
         self._limits = limits
+        self._reading = reading
         self._taken = 0
         self._running: set[Running] = set()
 
@@ -63,13 +70,12 @@ class Codec:
         """Why nothing can be served, or None."""
         return self._link.fault
 
-    async def parse(self, parse: Callable[[bytes, int], Request], body: bytes) -> Request:
+    async def parse(self, parse: Callable[[Reading, bytes], Request], body: bytes) -> Request:
         """Raises InvalidRequest, or NotFound for an unknown model."""
-        vocabulary_size = self.encoder.tokenizer.vocabulary_size
         if len(body) <= INLINE_BODY_BYTES:
-            request = parse(body, vocabulary_size)
+            request = parse(self._reading, body)
         else:
-            request = await asyncio.to_thread(parse, body, vocabulary_size)
+            request = await asyncio.to_thread(parse, self._reading, body)
         self._model.check(request.model)
         return request
 
@@ -80,6 +86,7 @@ class Codec:
             request_id=exchange.request_id,
             created=int(time()),
             request=request,
+            seal=self._reading.seal,
         )
 
     async def prompt_ids(self, request: Request, exchange: Exchange) -> list[int]:

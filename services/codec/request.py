@@ -133,6 +133,7 @@ class Request:
         output_format: what the visible text must be; None is free text.
         priority: above 0 the answer may wait for others.
         echo: what the protocol repeats of the body in its answer.
+        ignored_tools: kinds of tools of the body that nobody here can run.
     """
 
     model: str
@@ -147,6 +148,7 @@ class Request:
     reasoning: ReasoningWish = ReasoningWish()
     priority: int = 0
     echo: Mapping[str, Any] = field(default_factory=dict)
+    ignored_tools: tuple[str, ...] = ()
 
     @property
     def tools(self) -> tuple[Tool, ...]:

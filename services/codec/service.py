@@ -13,6 +13,8 @@ from services.codec.engine_link import EngineLink, Identity, linked
 from services.codec.http_routes import app
 from services.codec.http_server import listening
 from services.codec.prompt import PromptEncoder
+from services.codec.protocols.reading import Reading
+from services.codec.protocols.seal import Seal
 from services.codec.readiness import Ready, watched
 from services.codec.rpc import CodecServicer, register
 from services.codec.served_model import ServedModel
@@ -100,4 +102,14 @@ def _codec(
             timeout_s=limits.request_timeout_ms / 1000,
             heartbeat_s=settings.service.heartbeat_seconds,
         ),
+        _reading(settings, encoder),
+    )
+
+
+def _reading(settings: CodecSettings, encoder: PromptEncoder) -> Reading:
+    key = settings.service.seal_key
+    return Reading(
+        vocabulary_size=encoder.tokenizer.vocabulary_size,
+        images=settings.service.images,
+        seal=Seal() if key is None else Seal(key.encode()),
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from services.codec.protocols.reading import Images
 from services.shared.bounds import at_least, within
 from services.shared.byte_size import ByteSize
 from services.shared.settings import HealthSettings, TelemetrySettings
@@ -19,11 +20,15 @@ class EngineProtocol(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DoorSettings:
-    """Where HTTP and gRPC listen; port 0 takes a free one."""
+    """Where HTTP and gRPC listen; port 0 takes a free one.
+
+    Pages of `allowed_origins` may ask from a browser; `*` stands for all of them.
+    """
 
     port: int = 8080
     grpc_port: int = 8081
     host: str = "127.0.0.1"
+    allowed_origins: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         within("port", self.port, 0, 65535)
@@ -74,12 +79,17 @@ class ServiceSettings:
         model_names: what callers may call the model; the first is its name. None: its folder's.
         piece_cache: memory for the token IDs of text that was encoded before.
         heartbeat_seconds: silence on a stream after which it shows that it lives.
+        images: what becomes of images, which models of text cannot see.
+        seal_key: authenticates reasoning that callers of Responses keep. Codecs that share it read
+            each other's; without one each codec makes its own when it starts.
     """
 
     model_names: tuple[str, ...] = ()
     limits: LimitSettings = field(default_factory=LimitSettings)
     piece_cache: ByteSize = field(default_factory=lambda: ByteSize(64 * 2**20))
     heartbeat_seconds: float = 10.0
+    images: Images = Images.REJECT
+    seal_key: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         at_least("piece_cache", self.piece_cache, 0)

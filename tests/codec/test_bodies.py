@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from services.codec.protocols.chat_completions.protocol import CHAT_COMPLETIONS
 from services.codec.protocols.messages.protocol import MESSAGES
 from services.codec.protocols.messages.request import parse_count
+from services.codec.protocols.reading import Reading
 from services.codec.request import Request
 from services.shared.byte_size import ByteSize
 from services.shared.errors import InvalidRequest
@@ -22,7 +23,7 @@ from tests.codec_bed import MODEL, Bed, BedMaker
 
 CHAT = "/v1/chat/completions"
 LIMIT = 100_000
-VOCABULARY = 49152
+READING = Reading(vocabulary_size=49152)
 
 
 @pytest.fixture
@@ -100,11 +101,11 @@ FIELDS = [
 
 
 def outcome(
-    parse: Callable[[bytes, int], Request], raw: bytes
+    parse: Callable[[Reading, bytes], Request], raw: bytes
 ) -> tuple[Request | None, InvalidRequest | None]:
     """What a body becomes; any other error is the test's."""
     try:
-        return parse(raw, VOCABULARY), None
+        return parse(READING, raw), None
     except InvalidRequest as error:
         return None, error
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from services.codec.protocols.fields import Fields, choice, free_object, items
+from services.codec.request import ReasoningMode, ReasoningWish
 from services.shared.errors import InvalidRequest
 
 RESERVED = frozenset(
@@ -44,3 +46,12 @@ def template_kwargs(body: Fields, effort: str | None) -> dict[str, Any]:
         if effort == "none":
             given.setdefault("enable_thinking", False)
     return given
+
+
+def reasoning_wish(kwargs: Mapping[str, Any], *, shown: bool) -> ReasoningWish:
+    """What the template is told, as a wish."""
+    effort, thinks = kwargs.get("reasoning_effort"), kwargs.get("enable_thinking")
+    mode = ReasoningMode.DEFAULT
+    if isinstance(thinks, bool):
+        mode = ReasoningMode.ON if thinks else ReasoningMode.OFF
+    return ReasoningWish(mode=mode, effort=effort if isinstance(effort, str) else None, shown=shown)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from services.codec.protocols.seal import Seal
 from services.codec.request import Delivery, Request
 
 
@@ -19,12 +20,14 @@ class Reply:
         request_id: the name of the request in headers and logs.
         created: seconds since 1970.
         request: what is answered.
+        seal: marks reasoning that callers keep for us.
     """
 
     reply_id: str
     request_id: str
     created: int
     request: Request
+    seal: Seal = field(default_factory=Seal)
 
     @property
     def model(self) -> str:

@@ -24,6 +24,7 @@ from services.shared.stream.generation import (
 )
 
 MAX_COUNT = 2**31 - 1
+MAX_CHOICES = 128
 MAX_STOPS = 16
 MAX_STOP_CHARACTERS = 1024
 
@@ -77,6 +78,14 @@ def stop_strings(value: Value) -> tuple[str, ...]:
             field=value.path,
         )
     return tuple(_stop_string(item) for item in values)
+
+
+def choices_of(body: Fields) -> int:
+    return body.optional("n", integer(1, MAX_CHOICES)) or 1
+
+
+def priority_of(body: Fields) -> int:
+    return body.optional("priority", integer(-MAX_COUNT, MAX_COUNT)) or 0
 
 
 def cache_salt_of(body: Fields) -> bytes:

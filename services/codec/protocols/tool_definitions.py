@@ -1,13 +1,28 @@
-"""What both protocols say of a tool: its name and its schema."""
+"""What all protocols say of a tool: its name and what it takes."""
 
 from __future__ import annotations
 
-from services.codec.conversation import Tool, ToolMode
-from services.codec.protocols.fields import Fields, Value, filled_text, free_object, text
-from services.shared.errors import Unsupported
+from services.codec.conversation import Tool, ToolKind
+from services.codec.protocols.fields import (
+    Fields,
+    Value,
+    choice,
+    fields,
+    filled_text,
+    free_object,
+    text,
+)
 
 MAX_NAME_CHARACTERS = 128
 FORBIDDEN = frozenset("\"'`\\<>{}[]|")
+
+_FORMATS = choice({"text": "text", "grammar": "grammar"})
+_CUSTOM_SCHEMA = {
+    "type": "object",
+    "properties": {"input": {"type": "string"}},
+    "required": ["input"],
+    "additionalProperties": False,
+}
 
 
 def tool_name(value: Value) -> str:
@@ -35,10 +50,18 @@ def tool_of(definition: Fields, schema_name: str) -> Tool:
     )
 
 
-def check_callable(mode: ToolMode, tools: tuple[Tool, ...]) -> None:
-    """Refuses what would need calls to be read from the output."""
-    if tools and mode is not ToolMode.NONE:
-        raise Unsupported(
-            "tools are not supported yet: leave tools out, or set tool_choice to none",
-            field="tools",
-        )
+def custom_tool_of(definition: Fields) -> Tool:
+    """A tool that takes a text. A grammar for it is told to the model, not forced upon it."""
+    description = definition.optional("description", text)
+    form = definition.optional("format", fields)
+    if form is not None and form.required("type", _FORMATS) == "grammar":
+        # Chat Completions nests it, Responses does not.
+        grammar = form.optional("grammar", fields) or form
+        source = grammar.required("definition", text)
+        description = f"{description or ''}\nThe input follows this grammar:\n{source}".lstrip()
+    return Tool(
+        name=definition.required("name", tool_name),
+        description=description,
+        schema=_CUSTOM_SCHEMA,
+        kind=ToolKind.CUSTOM,
+    )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from services.codec.events import OutputEvent
+from services.codec.protocols.reading import Reading
 from services.codec.protocols.reply import Refusal, Reply
 from services.codec.request import Request
 from services.shared.errors import ServiceError
@@ -25,14 +26,14 @@ class WireProtocol:
 
     Args:
         name: stands in logs and spans.
-        parse: body and vocabulary size to a request; raises InvalidRequest.
+        parse: a body to a request; raises InvalidRequest.
         stream: makes the state machine of a streamed answer.
         whole: all events of an answer, without Error, as one body.
         refusal: an error as this protocol tells it, with the request ID.
     """
 
     name: str
-    parse: Callable[[bytes, int], Request]
+    parse: Callable[[Reading, bytes], Request]
     stream: Callable[[Reply], EventStream]
     whole: Callable[[Reply, Sequence[OutputEvent]], bytes]
     refusal: Callable[[ServiceError, str], Refusal]

@@ -53,15 +53,27 @@ def turn_of(value: Value) -> Turn:
 
 
 def _assistant_parts(message: Fields) -> tuple[Part, ...]:
-    thoughts = [message.value(name) for name in _REASONING if message.has(name)]
     refusal = message.optional("refusal", text)
     calls = message.optional("tool_calls", list_of(_tool_call)) or []
+    if message.has("function_call"):
+        calls.append(_function_call(message.required("function_call", fields), ""))
     return (
-        *(Reasoning(text(thought)) for thought in thoughts[:1]),
+        *_thoughts(message),
         *_content(message),
         *([Text(refusal)] if refusal else []),
         *calls,
     )
+
+
+def _thoughts(message: Fields) -> tuple[Reasoning, ...]:
+    """Reasoning under the names that servers give it, of which the first that is there counts."""
+    for name in _REASONING:
+        if message.has(name):
+            thought = message.required(name, text)
+            return (Reasoning(thought),) if thought else ()
+    details = [fields(value) for value in message.optional("reasoning_details", items) or []]
+    texts = [detail.optional("text", text) for detail in details]
+    return tuple(Reasoning(thought) for thought in texts if thought)
 
 
 def _content(message: Fields) -> tuple[Text, ...]:
@@ -93,9 +105,13 @@ def _tool_call(value: Value) -> ToolCall:
         custom = fields(call.value("custom"))
         arguments = json.dumps({"input": custom.required("input", text)}, ensure_ascii=False)
         return ToolCall(call_id, custom.required("name", tool_name), arguments)
-    function = call.required("function", fields)
+    return _function_call(call.required("function", fields), call_id)
+
+
+def _function_call(function: Fields, call_id: str) -> ToolCall:
     arguments = function.optional("arguments", _arguments) or "{}"
-    return ToolCall(call_id, function.required("name", tool_name), arguments)
+    name = function.required("name", tool_name)
+    return ToolCall(call_id or name, name, arguments)
 
 
 def _arguments(value: Value) -> str:

@@ -2,75 +2,64 @@
 
 from __future__ import annotations
 
-from services.codec.conversation import Conversation, Rendering, Tool, ToolMode
-from services.codec.protocols.fields import (
-    Fields,
-    Value,
-    choice,
-    fields,
-    integer,
-    items,
-    text,
-)
-from services.codec.protocols.json_body import object_of
+from typing import Any
+
+from services.codec.conversation import Conversation, Rendering
+from services.codec.protocols.fields import Fields, Value, choice, fields, integer, items, text
+from services.codec.protocols.messages.tools import tools_of
 from services.codec.protocols.messages.turns import opened, turns_of
-from services.codec.protocols.rendering import EFFORT, template_kwargs
+from services.codec.protocols.output_format import flat_format
+from services.codec.protocols.reading import Reading
+from services.codec.protocols.rendering import EFFORT, reasoning_wish, template_kwargs
 from services.codec.protocols.sampling import (
     MAX_COUNT,
     cache_salt_of,
     ending_of,
+    priority_of,
     sampling_of,
     stop_strings,
 )
-from services.codec.protocols.tool_definitions import check_callable, tool_of
-from services.codec.request import Delivery, Request
+from services.codec.request import Delivery, OutputFormat, Request
 from services.shared.errors import InvalidRequest, Unsupported
 
 MIN_THINKING_TOKENS = 1024
 
-_THINKING = {"enabled": True, "adaptive": True, "disabled": False, "between_tools": False}
-_MODES = {
-    "none": ToolMode.NONE,
-    "auto": ToolMode.AUTO,
-    "any": ToolMode.REQUIRED,
-    "tool": ToolMode.REQUIRED,
-}
-_SERVER_TOOLS = ("web_search_", "web_fetch_", "code_execution_", "tool_search_tool_", "mcp_toolset")
+_THINKING = choice({"enabled": True, "adaptive": True, "disabled": False, "between_tools": False})
 
 
-def parse(body: bytes, vocabulary_size: int) -> Request:
+def parse(reading: Reading, body: bytes) -> Request:
     """Raises InvalidRequest naming the field, the limit and the value."""
-    return _request_of(object_of(body), vocabulary_size, needs_max_tokens=True)
+    return _request_of(reading, reading.fields(body), needs_max_tokens=True)
 
 
-def parse_count(body: bytes, vocabulary_size: int) -> Request:
+def parse_count(reading: Reading, body: bytes) -> Request:
     """The body of count_tokens, which says nothing of how long the answer may be."""
-    return _request_of(object_of(body), vocabulary_size, needs_max_tokens=False)
+    return _request_of(reading, reading.fields(body), needs_max_tokens=False)
 
 
-def _request_of(message: Fields, vocabulary_size: int, *, needs_max_tokens: bool) -> Request:
+def _request_of(reading: Reading, message: Fields, *, needs_max_tokens: bool) -> Request:
     model = message.required("model", text)
-    limit = integer(0, MAX_COUNT)
-    max_tokens = (
-        message.required("max_tokens", limit)
-        if needs_max_tokens
-        else message.optional("max_tokens", limit)
-    )
+    limit = message.required if needs_max_tokens else message.optional
+    max_tokens = limit("max_tokens", integer(0, MAX_COUNT))
     turns, continue_final = opened(turns_of(message))
     _refuse_unsupported(message)
-    rendering = Rendering(
-        continue_final=continue_final, template_kwargs=_template_kwargs(message, max_tokens)
-    )
+    tools = tools_of(message)
+    kwargs, shown = _thinking(message, max_tokens)
+    rendering = Rendering(continue_final, kwargs)
     stop = message.optional("stop_sequences", _stop_sequences) or ()
     metadata = message.optional("metadata", fields) or Fields({})
     return Request(
         model=model,
-        prompt=Conversation(turns=turns, tools=_tools(message), rendering=rendering),
-        sampling=sampling_of(message, vocabulary_size),
-        ending=ending_of(message, vocabulary_size, max_tokens=max_tokens, stop=stop),
+        prompt=Conversation(turns, tools.tools, tools.choice, rendering),
+        sampling=sampling_of(message, reading.vocabulary_size),
+        ending=ending_of(message, reading.vocabulary_size, max_tokens=max_tokens, stop=stop),
         delivery=Delivery(stream=message.flag("stream")),
         cache_salt=cache_salt_of(message),
         affinity=metadata.optional("user_id", text),
+        output_format=_output_format(message),
+        reasoning=reasoning_wish(kwargs, shown=shown),
+        priority=priority_of(message),
+        ignored_tools=tools.ignored,
     )
 
 
@@ -80,23 +69,33 @@ def _stop_sequences(value: Value) -> tuple[str, ...]:
 
 
 def _refuse_unsupported(message: Fields) -> None:
-    output = message.optional("output_config", fields) or Fields({}, "output_config")
-    for name, holder in (("output_format", message), ("format", output)):
-        if holder.has(name):
-            path = holder.path_of(name)
-            raise Unsupported(f"{path} is not supported", field=path)
+    """What would need other servers, or a state that is not kept here."""
     if message.optional("mcp_servers", items):
         raise Unsupported("mcp_servers is not supported", field="mcp_servers")
+    thread = message.values.get("thread")
+    if isinstance(thread, dict) and thread.get("type") == "continue":
+        raise Unsupported("thread.type must not be continue", field="thread.type")
 
 
-def _template_kwargs(message: Fields, max_tokens: int | None) -> dict[str, object]:
-    output = message.optional("output_config", fields) or Fields({}, "output_config")
-    kwargs = template_kwargs(message, output.optional("effort", EFFORT))
+def _output_format(message: Fields) -> OutputFormat | None:
+    """The older place is beside the messages."""
+    current = _output_config(message).optional("format", flat_format)
+    return current or message.optional("output_format", flat_format)
+
+
+def _thinking(message: Fields, max_tokens: int | None) -> tuple[dict[str, Any], bool]:
+    """Variables for the template, and whether thoughts are shown."""
+    kwargs = template_kwargs(message, _output_config(message).optional("effort", EFFORT))
     thinking = message.optional("thinking", fields)
-    if thinking is not None:
-        kwargs.setdefault("enable_thinking", thinking.required("type", choice(_THINKING)))
-        _check_budget(thinking, max_tokens)
-    return kwargs
+    if thinking is None:
+        return kwargs, True
+    kwargs.setdefault("enable_thinking", thinking.required("type", _THINKING))
+    _check_budget(thinking, max_tokens)
+    return kwargs, thinking.optional("display", text) != "omitted"
+
+
+def _output_config(message: Fields) -> Fields:
+    return message.optional("output_config", fields) or Fields({}, "output_config")
 
 
 def _check_budget(thinking: Fields, max_tokens: int | None) -> None:
@@ -106,27 +105,3 @@ def _check_budget(thinking: Fields, max_tokens: int | None) -> None:
     if max_tokens is not None and budget >= max_tokens:
         path = thinking.path_of("budget_tokens")
         raise InvalidRequest(f"{path} must be < max_tokens {max_tokens}, got {budget}", field=path)
-
-
-def _tools(message: Fields) -> tuple[Tool, ...]:
-    """Tools that the provider would run are left out: there is nothing here to run them."""
-    values = message.optional("tools", items) or []
-    tools = tuple(_tool(fields(value)) for value in values if not _runs_elsewhere(fields(value)))
-    chosen = message.optional("tool_choice", fields) or Fields({"type": "auto"}, "tool_choice")
-    mode = chosen.required("type", choice(_MODES))
-    if mode is ToolMode.REQUIRED and not tools:
-        raise InvalidRequest("tool_choice needs tools", field="tool_choice")
-    check_callable(mode, tools)
-    return tools
-
-
-def _runs_elsewhere(tool: Fields) -> bool:
-    return (tool.optional("type", text) or "").startswith(_SERVER_TOOLS)
-
-
-def _tool(tool: Fields) -> Tool:
-    kind = tool.optional("type", text) or "custom"
-    if kind != "custom":
-        path = tool.path_of("type")
-        raise Unsupported(f"{path} must be custom, other types are not supported", field=path)
-    return tool_of(tool, "input_schema")
