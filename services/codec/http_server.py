@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, contextmanager
 import uvicorn
 from starlette.applications import Starlette
 
+from services.codec.http_connection import HttpConnection
 from services.shared.server import CannotListen
 from services.shared.tasks import Tasks
 
@@ -46,6 +47,7 @@ async def listening(
     """
     config = uvicorn.Config(
         application,
+        http=HttpConnection,
         log_config=None,
         access_log=False,
         server_header=False,

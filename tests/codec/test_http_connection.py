@@ -1,0 +1,51 @@
+"""Peers that hold a connection without a request are hung up on; others are not."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from starlette.applications import Starlette
+
+from services.codec import http_connection
+from services.codec.http_server import listening
+from tests.waiting import PATIENCE_S
+
+WHOLE = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "begun"), [(0, b""), (0, WHOLE[:8]), (0, WHOLE[:-2]), (1, WHOLE[:8])]
+)
+async def test_a_head_that_does_not_end_is_hung_up_on(
+    before: int, begun: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_connection, "HEAD_S", 0.05)
+    async with listening(Starlette(), "127.0.0.1", 0, drain_s=1) as server:
+        host, _, port = server.address.rpartition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        async with asyncio.timeout(PATIENCE_S):
+            for _ in range(before):
+                writer.write(WHOLE)
+                await reader.readuntil(b"\r\n\r\nNot Found")
+            writer.write(begun)
+            assert await reader.read() == b""
+        writer.close()
+
+
+async def test_a_request_that_takes_longer_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_connection, "HEAD_S", 0.001)
+    over = asyncio.Event()
+
+    async def slow(scope: object, receive: object, send: object) -> None:
+        asyncio.get_running_loop().call_later(0.01, over.set)
+        await over.wait()
+        await application(scope, receive, send)  # type: ignore[arg-type]  # passed on
+
+    application = Starlette()
+    async with listening(slow, "127.0.0.1", 0, drain_s=1) as server:  # type: ignore[arg-type]
+        host, _, port = server.address.rpartition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(WHOLE)
+        assert (await asyncio.wait_for(reader.readline(), PATIENCE_S)).startswith(b"HTTP/1.1 404")
+        writer.close()
