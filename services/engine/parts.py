@@ -7,6 +7,7 @@ from pathlib import Path
 
 from services.engine.admission import ServedModel
 from services.engine.blocks import BlockPool
+from services.engine.grammar import Grammars
 from services.engine.runner import Runner
 from services.shared.model_folder import BadModelFolder, ModelFolder
 
@@ -15,13 +16,14 @@ BLOCK_SIZE = 16
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Parts:
-    """A runner and all that must fit to it."""
+    """A runner and all that must fit to it; without a tokenizer there are no grammars."""
 
     model: ServedModel
     pool: BlockPool
     runner: Runner
     device: str
     tokenizer_fingerprint: str
+    grammars: Grammars | None = None
 
 
 def usable_context(wanted: int | None, model_context: int, blocks: int) -> int:
