@@ -12,6 +12,7 @@ from tokenway.stream.v1 import stream_pb2, stream_pb2_grpc
 
 from services.engine.admission import Admission
 from services.engine.engine import Engine
+from services.engine.grammar_queue import GrammarQueue
 from services.engine.loop import EngineLoop, Results
 from services.engine.nvml import DeviceMonitor
 from services.engine.parts import Parts
@@ -52,11 +53,13 @@ async def serve(settings: EngineSettings, stop: asyncio.Event) -> None:
         home.call_soon_threadsafe(engine.deliver, results)
 
     loop = _loop(parts, settings, publish)
+    grammars = None if parts.grammars is None else GrammarQueue(parts.grammars)
     engine = Engine(
         Admission(parts.model, limits.request_timeout_ms),
         loop,
         DeviceMonitor(settings.executor.accelerator_group[0]),
         limits.max_concurrency,
+        grammars,
     )
     if settings.executor.memory.deterministic_gc:
         loop.collector.freeze()
@@ -82,6 +85,8 @@ async def serve(settings: EngineSettings, stop: asyncio.Event) -> None:
             await served.health.set(Readiness.DRAINING)
             await engine.drain(limits.drain_timeout_s)
     finally:
+        if grammars is not None:
+            grammars.close()
         loop.command(loop.stop)
         await thread
 

@@ -76,8 +76,6 @@ class Admission:
         model = self._model
         if generation.model not in {"", model.name}:
             raise NotFound(f"model must be {model.name!r}, got {generation.model!r}", field="model")
-        if generation.constraint is not None:
-            raise Unsupported("constraint is not supported by this engine", field="constraint")
         if generation.output.prompt_logprobs is not None:
             raise Unsupported(
                 "prompt_logprobs is not supported by this engine", field="output.prompt_logprobs"

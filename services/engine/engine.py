@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from services.engine.admission import Admission
+from services.engine.grammar_queue import Compiling, GrammarQueue
 from services.engine.loop import EngineLoop, Results
 from services.engine.nvml import DeviceMonitor
 from services.engine.sequence import Sequence
 from services.shared.digest import token_digest
-from services.shared.errors import Code, Overloaded, Unavailable
+from services.shared.errors import Code, Overloaded, Unavailable, Unsupported
 from services.shared.stream.events import Cancel, CancelReason, Event, Failed, Finished, Sink
 from services.shared.stream.load import Load, ReplicaState
 from services.shared.stream.source import Submission
@@ -28,11 +29,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """A generation that has not ended."""
+    """A generation that has not ended; `compiling` is what it waits for, if it has a constraint."""
 
     sequence: Sequence
     sink: Sink
     span: OpenSpan
+    compiling: Compiling | None = None
 
 
 class Engine:
@@ -40,6 +42,7 @@ class Engine:
 
     Args:
         max_concurrency: generations that run or wait at a time.
+        grammars: None refuses constraints.
     """
 
     def __init__(
@@ -48,12 +51,14 @@ class Engine:
         loop: EngineLoop,
         monitor: DeviceMonitor,
         max_concurrency: int,
+        grammars: GrammarQueue | None = None,
     ) -> None:
         self.state = ReplicaState.STARTING
         self._admission = admission
         self._loop = loop
         self._monitor = monitor
         self._max_concurrency = max_concurrency
+        self._grammars = grammars
         self._live: dict[int, Live] = {}
         self._empty = asyncio.Event()
         self._empty.set()
@@ -64,8 +69,9 @@ class Engine:
         if len(self._live) >= self._max_concurrency:
             raise Overloaded(f"at most {self._max_concurrency} generations may run or wait")
         sequence = self._admission.admit(submission.generation)
+        compiling = self._compile(sequence)
         span = open_span("engine.generate", TraceContext.parse(submission.traceparent))
-        self._live[sequence.key] = Live(sequence, submission.sink, span)
+        self._live[sequence.key] = Live(sequence, submission.sink, span, compiling)
         self._empty.clear()
         prompt_ids = submission.generation.prompt_ids
         fields: Figures = {
@@ -73,7 +79,8 @@ class Engine:
             "prompt_digest": token_digest(prompt_ids),
         }
         self._note("prompt received", self._live[sequence.key], fields)
-        self._loop.command(partial(self._loop.add, sequence))
+        if compiling is None:
+            self._begin(sequence)
         return partial(self._cancel, sequence.key)
 
     def load(self) -> Load:
@@ -127,6 +134,19 @@ class Engine:
         self._loop.command(flush)
         return await done
 
+    def _compile(self, sequence: Sequence) -> Compiling | None:
+        if sequence.generation.constraint is None:
+            return None
+        if self._grammars is None:
+            raise Unsupported("constraint is not supported by this engine", field="constraint")
+        return self._grammars.put(sequence, partial(self._begin, sequence))
+
+    def _begin(self, sequence: Sequence, failure: Failed | None = None) -> None:
+        if failure is not None:
+            self.deliver([(sequence.key, failure)])
+        elif sequence.key in self._live:
+            self._loop.command(partial(self._loop.add, sequence))
+
     def _cancel(self, key: int, reason: CancelReason) -> None:
         live = self._live.get(key)
         if live is not None:
@@ -135,6 +155,8 @@ class Engine:
 
     def _close(self, key: int, live: Live, end: str) -> None:
         del self._live[key]
+        if live.compiling is not None:
+            live.compiling.cancel()
         output_ids = live.sequence.output_ids
         fields: Figures = {
             "end": end,

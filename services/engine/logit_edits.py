@@ -29,7 +29,16 @@ def apply(sequences: Sequence[state.Sequence], logits: torch.Tensor, stopper: St
             row.index_add_(0, _index(row, token_ids), row.new_tensor(biases))
         banned = stopper.banned(sequence)
         if banned:
-            row[_index(row, sorted(banned))] = -torch.inf
+            _ban(row, sorted(banned))
+
+
+def _ban(row: torch.Tensor, token_ids: Sequence[int]) -> None:
+    """Leaves the row as it is if a grammar has left nothing but these tokens."""
+    index = _index(row, token_ids)
+    before = row[index]
+    row[index] = -torch.inf
+    if row.max() == -torch.inf:
+        row[index] = before
 
 
 def _penalise_repetition(row: torch.Tensor, token_ids: Sequence[int], penalty: float) -> None:

@@ -15,7 +15,7 @@ from services.engine.progress import Progress
 from services.engine.runner import Draw, Runner
 from services.engine.scheduler import Scheduler, SequenceFault, Work
 from services.engine.stopping import Stopper
-from services.shared.errors import Code
+from services.shared.errors import Code, ServiceError
 from services.shared.stream.events import Event, Failed
 
 Command = Callable[[], None]
@@ -127,17 +127,17 @@ class EngineLoop:
             try:
                 return self.scheduler.schedule()
             except SequenceFault as fault:
-                self._break(fault.sequence)
+                self._break(fault.sequence, fault)
 
     def _compute(self, works: Sequence[Work]) -> dict[int, Draw]:
         """Draws by sequence key. If a batch fails, each work is run alone: one fails, not all."""
         try:
             draws = iter(self._runner.run(works) if works else ())
             return {work.sequence.key: next(draws) for work in works if work.draws}
-        except Exception:  # noqa: BLE001  # one sequence must not end its neighbours
+        except Exception as error:  # noqa: BLE001  # one sequence must not end its neighbours
             if len(works) > 1:
                 return {key: draw for work in works for key, draw in self._compute([work]).items()}
-            self._break(works[0].sequence)
+            self._break(works[0].sequence, error)
             return {}
 
     def _settle(self, work: Work, draw: Draw | None, scheduled_ns: int) -> None:
@@ -155,7 +155,7 @@ class EngineLoop:
             self._end(sequence, outcome.finished(sequence, end))
 
     def _append(self, sequence: state.Sequence, draw: Draw) -> None:
-        sequence.tokens.append(draw.token_id)
+        sequence.append(draw.token_id)
         sequence.first_token_ns = sequence.first_token_ns or time.monotonic_ns()
         self._tell(sequence, outcome.drawn(sequence, draw))
 
@@ -164,10 +164,13 @@ class EngineLoop:
         """A bug inside ends this sequence, not its neighbours."""
         try:
             yield
-        except Exception:  # noqa: BLE001  # see above
-            self._break(sequence)
+        except Exception as error:  # noqa: BLE001  # see above
+            self._break(sequence, error)
 
-    def _break(self, sequence: state.Sequence) -> None:
+    def _break(self, sequence: state.Sequence, error: Exception) -> None:
+        if isinstance(error, ServiceError):
+            self._end(sequence, Failed.of(error))
+            return
         fields = {"request_id": sequence.generation.request_id}
         _log.exception("a bug ended a sequence", extra={"fields": fields})
         self._end(sequence, BROKEN)

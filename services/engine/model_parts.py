@@ -6,6 +6,7 @@ import torch
 
 from services.engine.admission import ServedModel
 from services.engine.blocks import BlockPool
+from services.engine.grammar_compiler import grammars_of
 from services.engine.memory import pool_blocks
 from services.engine.model.llama import LlamaModel
 from services.engine.model_runner import ModelRunner
@@ -45,6 +46,7 @@ def model_parts(settings: ExecutorSettings) -> Parts:
         runner=ModelRunner(model, model.allocate(blocks, BLOCK_SIZE), sampler),
         device=str(device),
         tokenizer_fingerprint=folder.tokenizer_fingerprint(),
+        grammars=grammars_of(folder, config.vocabulary_size, end_of_text_ids),
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from services.engine import logit_edits
+from services.engine import grammar_mask, logit_edits
 from services.engine import sequence as state
 from services.engine.noise import gumbel
 from services.engine.stopping import Stopper
@@ -30,8 +30,9 @@ class Sampler:
 
         Args:
             sequences: n sequences.
-            logits: [n, vocabulary] in fp32, changed in place by biases and penalties.
+            logits: [n, vocabulary] in fp32, changed in place by grammars, biases and penalties.
         """
+        grammar_mask.apply(sequences, logits)
         logit_edits.apply(sequences, logits, self._stopper)
         best = logits.argmax(dim=-1)
         drawn: list[int] = best.tolist()

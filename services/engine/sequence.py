@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from services.engine.addresses import next_address
+from services.engine.grammar import Matcher
 from services.shared.stream.generation import Generation
 
 
@@ -21,6 +22,7 @@ class Sequence:
         tokens: prompt and output.
         computed: the first `computed` tokens have their KV in the pool.
         addresses: of the leading full blocks, as far as they are known.
+        matcher: follows the output if the generation has a constraint.
     """
 
     key: int
@@ -30,6 +32,7 @@ class Sequence:
     limit: int
     arrived_ns: int
     deadline_ns: int
+    matcher: Matcher | None = None
     tokens: list[int] = field(default_factory=list)
     blocks: list[int] = field(default_factory=list)
     addresses: list[bytes] = field(default_factory=list)
@@ -42,6 +45,12 @@ class Sequence:
 
     def __post_init__(self) -> None:
         self.tokens = [*self.generation.prompt_ids, *self.generation.generated_ids]
+
+    def append(self, token_id: int) -> None:
+        """Goes on by one token; raises ValueError if the grammar refuses it."""
+        if self.matcher is not None:
+            self.matcher.accept(token_id)
+        self.tokens.append(token_id)
 
     @property
     def position(self) -> int:

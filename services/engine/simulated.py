@@ -24,7 +24,8 @@ class CostModel:
 class SimulatedRunner:
     """Draws token n as a hash of seed, prompt and token n-1.
 
-    So a token that is lost, repeated or swapped changes all later ones.
+    So a token that is lost, repeated or swapped changes all later ones. Where a grammar does not
+    allow it, the next one that it allows takes its place.
 
     Args:
         vocabulary: the range that tokens are drawn from.
@@ -49,8 +50,17 @@ class SimulatedRunner:
         last = sequence.tokens[-1] if position else crc32(repr(sequence.tokens).encode())
         digest = crc32(b"%d %d %d" % (sequence.seed, position, last))
         token_id = self._vocabulary[digest % len(self._vocabulary)]
+        if sequence.matcher is not None:
+            token_id = _next_allowed(token_id, sequence.matcher.allowed())
         wanted = sequence.generation.output.logprobs
         return Draw(token_id, None if wanted is None else _certain(token_id, wanted))
+
+
+def _next_allowed(token_id: int, allowed: bytes) -> int:
+    """The first allowed token from `token_id` on, or else from 0 on."""
+    bits = int.from_bytes(allowed, "little")
+    later = bits >> token_id << token_id or bits
+    return (later & -later).bit_length() - 1
 
 
 def _certain(token_id: int, wanted: int) -> Logprobs:

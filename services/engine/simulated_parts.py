@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from services.engine.admission import ServedModel
 from services.engine.blocks import BlockPool
+from services.engine.grammar_compiler import grammars_of
 from services.engine.model.config import read_config
 from services.engine.parts import BLOCK_SIZE, Parts, existing_folder
 from services.engine.settings import ExecutorSettings
@@ -39,4 +40,5 @@ def simulated_parts(settings: ExecutorSettings) -> Parts:
         runner=SimulatedRunner(vocabulary, cost),
         device="simulated",
         tokenizer_fingerprint=folder.tokenizer_fingerprint(),
+        grammars=grammars_of(folder, config.vocabulary_size, end_of_text_ids),
     )

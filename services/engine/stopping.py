@@ -44,6 +44,8 @@ class Stopper:
                 return End(FinishReason.END_OF_TEXT, token)
             if token in stopping.stop_token_ids:
                 return End(FinishReason.STOP_TOKEN, token)
+        if sequence.matcher is not None and sequence.matcher.complete:
+            return End(FinishReason.CONSTRAINT_COMPLETE)
         if stopping.max_tokens is not None and sequence.position >= stopping.max_tokens:
             return End(FinishReason.MAX_TOKENS)
         if len(sequence.tokens) >= self._context_length:

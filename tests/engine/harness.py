@@ -50,6 +50,10 @@ class Harness:
 
     def add(self, generation: Generation) -> int:
         sequence = self.admission.admit(generation)
+        if generation.constraint is not None and self.parts.grammars is not None:
+            sequence.matcher = self.parts.grammars.matcher(
+                generation.constraint, generation.generated_ids
+            )
         self.loop.add(sequence)
         return sequence.key
 

@@ -19,6 +19,7 @@ from tokenway.stream.v1.stream_pb2_grpc import (
 
 from services.engine.admission import Admission
 from services.engine.engine import Engine
+from services.engine.grammar_queue import GrammarQueue
 from services.engine.loop import EngineLoop, Results
 from services.engine.nvml import DeviceMonitor
 from services.engine.parts import Parts
@@ -59,7 +60,10 @@ async def served(
 
     stopper = Stopper(parts.model.end_of_text_ids, parts.model.context_length)
     loop = EngineLoop(Scheduler(parts.pool, limits), parts.runner, stopper, publish)
-    engine = Engine(Admission(parts.model, TIMEOUT_MS), loop, DeviceMonitor(0), max_concurrency)
+    grammars = None if parts.grammars is None else GrammarQueue(parts.grammars)
+    engine = Engine(
+        Admission(parts.model, TIMEOUT_MS), loop, DeviceMonitor(0), max_concurrency, grammars
+    )
     identity = Identity(
         model=parts.model,
         tokenizer_fingerprint=parts.tokenizer_fingerprint,
@@ -78,5 +82,7 @@ async def served(
             async with open_channel(server.address) as channel:
                 yield Served(engine, loop, server.address, channel)
     finally:
+        if grammars is not None:
+            grammars.close()
         loop.command(loop.stop)
         await thread

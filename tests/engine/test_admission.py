@@ -9,8 +9,6 @@ import pytest
 from services.engine.admission import Admission
 from services.shared.errors import ContextLengthExceeded, ServiceError, Unsupported
 from services.shared.stream.generation import (
-    Constraint,
-    ConstraintKind,
     Generation,
     Output,
     QualityOfService,
@@ -33,7 +31,6 @@ ADMISSION = Admission(MODEL, TIMEOUT_MS)
         ({"prompt_ids": [1] * 512}, "prompt_ids", "512"),
         ({"prompt_ids": [1] * 500, "generated_ids": [1] * 13}, "generated_ids", "513"),
         ({"model": "other"}, "model", "other"),
-        ({"constraint": Constraint(ConstraintKind.REGEX, "a*")}, "constraint", "constraint"),
         ({"output": Output(prompt_logprobs=1)}, "output.prompt_logprobs", "prompt_logprobs"),
     ],
 )
@@ -53,7 +50,7 @@ def test_a_long_prompt_tells_its_length_and_the_context() -> None:
 def test_what_is_not_built_is_refused_and_not_ignored() -> None:
     with pytest.raises(Unsupported):
         ADMISSION.admit(
-            Generation(request_id="r", prompt_ids=[1], constraint=Constraint(ConstraintKind(1), ""))
+            Generation(request_id="r", prompt_ids=[1], output=Output(prompt_logprobs=1))
         )
 
 
