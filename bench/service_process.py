@@ -19,8 +19,8 @@ STOP_S = 10
 
 
 @contextmanager
-def service(module: str, settings: Mapping[str, Any]) -> Iterator[str]:
-    """Runs `python -m module` with these settings; gives its gRPC address."""
+def service(module: str, settings: Mapping[str, Any], door: str = "grpc") -> Iterator[str]:
+    """Runs `python -m module` with these settings; gives the address of one of its doors."""
     environ = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'stubs'}"}
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as config:
         config.write(json.dumps({"telemetry": {"log_level": "warning"}, **settings}))
@@ -32,16 +32,16 @@ def service(module: str, settings: Mapping[str, Any]) -> Iterator[str]:
             env=environ,
         )
         try:
-            yield _address(process)
+            yield _address(process, door)
         finally:
             process.terminate()
             process.wait(STOP_S)
 
 
-def _address(process: subprocess.Popen[str]) -> str:
+def _address(process: subprocess.Popen[str], door: str) -> str:
     assert process.stdout is not None  # noqa: S101  # a pipe was asked for
     for line in process.stdout:
         doors = announced(line)
         if doors is not None:
-            return doors["grpc"]
+            return doors[door]
     raise RuntimeError(f"the service ended with status {process.wait()} before it listened")
