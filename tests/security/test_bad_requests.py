@@ -75,6 +75,12 @@ def test_no_tokens_are_refused_where_the_protocol_forbids_it(simulated_stack: St
     assert counted == 0
 
 
+def test_a_million_answers_are_refused_at_once(simulated_stack: Stack) -> None:
+    with connected(simulated_stack) as client:
+        error = refused(CHAT, client.post(CHAT, json=simulated_stack.chat(n=10**6)), 400)
+    assert error["param"] == "n"
+
+
 @pytest.mark.parametrize("path", [CHAT, MESSAGES])
 def test_a_prompt_of_the_real_model_beyond_its_context(stack: Stack, path: str) -> None:
     with connected(stack) as client:

@@ -76,6 +76,36 @@ async def test_a_pickle_is_not_opened(
     assert not trap.exists()
 
 
+PATH = b"/tokenway.stream.v1.TokenStreamService/Generate"
+HEAD = b"".join(
+    (
+        b"\x83\x86\x44%c" % len(PATH) + PATH,  # POST, http, path
+        b"\x41\x01x",  # authority
+        b"\x5f\x10application/grpc",
+        b"\x40\x02te\x08trailers",
+    )
+)
+
+
+def opened_and_reset(stream: int) -> bytes:
+    """HTTP/2: a call of Generate that is taken back at once."""
+    number = stream.to_bytes(4, "big")
+    head = len(HEAD).to_bytes(3, "big") + b"\x01\x04" + number + HEAD
+    return head + b"\0\0\x04\x03\0" + number + b"\0\0\0\x08"
+
+
+async def test_a_flood_of_calls_taken_back_leaves_others_alone(simulated_stack: Stack) -> None:
+    stack = simulated_stack
+    flood = b"".join(opened_and_reset(stream) for stream in range(1, 10_000, 2))
+    for service in stack.services:
+        await speak(service.grpc, HTTP2 + SETTINGS + flood)
+        assert serves(stack)
+    for engine in stack.engines:
+        load = engine.describe().load
+        assert load.running == load.waiting == 0
+        assert load.free_blocks + load.cached_blocks == load.total_blocks
+
+
 @pytest.fixture
 def idle_peers(simulated_stack: Stack) -> Iterator[list[socket.socket]]:
     """Peers that began to speak to every port and do not go on."""
