@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from contextlib import aclosing
 
 from starlette.types import Receive, Scope, Send
@@ -25,6 +26,8 @@ SSE_HEADERS = [
     (b"cache-control", b"no-cache"),
     (b"x-accel-buffering", b"no"),
 ]
+
+_KIND = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 _log = logging.getLogger(__name__)
 
@@ -53,7 +56,7 @@ class ChatEndpoint:
         ):
             async for batch in batches:
                 events += batch
-        await send_json(send, 200, self._protocol.whole(reply, events))
+        await send_json(send, 200, self._protocol.whole(reply, events), _ignored(request))
 
     async def _stream(
         self, request: Request, reply: Reply, exchange: Exchange, wire: tuple[Receive, Send]
@@ -70,8 +73,9 @@ class ChatEndpoint:
                 async for frames in written:
                     if not started:
                         started = True
+                        headers = [*SSE_HEADERS, *_ignored(request)]
                         await send(
-                            {"type": "http.response.start", "status": 200, "headers": SSE_HEADERS}
+                            {"type": "http.response.start", "status": 200, "headers": headers}
                         )
                     await _write(send, b"".join(frames))
             except Exception:  # the bug boundary of a stream that has begun
@@ -82,6 +86,12 @@ class ChatEndpoint:
                 note_error(exchange, error)
                 await _write(send, b"".join(stream.frames(Error(error))))
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _ignored(request: Request) -> list[tuple[bytes, bytes]]:
+    """Tells callers which tools were left out of their request."""
+    kinds = ", ".join(sorted({kind for kind in request.ignored_tools if _KIND.fullmatch(kind)}))
+    return [(b"x-tokenway-ignored-tools", kinds.encode())] if kinds else []
 
 
 async def _write(send: Send, body: bytes) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from starlette.responses import Response
 from starlette.types import Receive, Send
 
 from services.codec.http_body import discard
@@ -9,17 +12,30 @@ from services.codec.protocols.reply import Refusal
 
 RETRY_LATER = frozenset({429, 503, 529})
 RETRY_AFTER_S = 1
+BUG = 500
+
+Headers = Sequence[tuple[bytes, bytes]]
 
 
-async def send_json(send: Send, status: int, body: bytes, *, more_body: bool = False) -> None:
+async def send_json(
+    send: Send, status: int, body: bytes, headers: Headers = (), *, more_body: bool = False
+) -> None:
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", b"%d" % len(body)),
+        *headers,
     ]
     if status in RETRY_LATER:
         headers.append((b"retry-after", b"%d" % RETRY_AFTER_S))
+    if status == BUG:
+        # The same request would meet the same bug; clients ask again after every other 5xx.
+        headers.append((b"x-should-retry", b"false"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": more_body})
+
+
+def json_response(body: bytes) -> Response:
+    return Response(body, media_type="application/json")
 
 
 async def send_refusal(

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from services.codec.codec import Codec
 from services.codec.http_answer import ChatEndpoint
-from services.codec.http_body import body_of
 from services.codec.http_boundary import HttpBoundary, exchange_of, protocol_of
+from services.codec.http_counts import CountPages
+from services.codec.http_reply import json_response
 from services.codec.protocols.chat_completions.protocol import CHAT_COMPLETIONS
+from services.codec.protocols.completions.protocol import COMPLETIONS
 from services.codec.protocols.messages.protocol import MESSAGES
-from services.codec.protocols.messages.reply import token_count
-from services.codec.protocols.messages.request import parse_count
 from services.codec.protocols.models import model_entry, model_list
+from services.codec.protocols.responses.protocol import RESPONSES
 from services.codec.readiness import Ready
 from services.shared.errors import NotFound
 from services.shared.settings import HealthSettings
@@ -26,26 +30,19 @@ from services.shared.settings import HealthSettings
 class _Pages:
     """Everything that is not an answer of the model."""
 
-    def __init__(self, codec: Codec, ready: Ready, max_body_bytes: int) -> None:
+    def __init__(self, codec: Codec, ready: Ready) -> None:
         self._codec = codec
         self._ready = ready
-        self._max_body_bytes = max_body_bytes
 
     async def root(self, _: HttpRequest) -> Response:
         """Agents ask for its head to see whether anybody is there."""
         return Response()
 
     async def models(self, _: HttpRequest) -> Response:
-        return _json(model_list(self._codec.model))
+        return json_response(model_list(self._codec.model))
 
     async def model(self, request: HttpRequest) -> Response:
-        return _json(model_entry(self._codec.model, request.path_params["name"]))
-
-    async def count_tokens(self, request: HttpRequest) -> Response:
-        body = await body_of(request.scope, request.receive, self._max_body_bytes)
-        parsed = await self._codec.parse(parse_count, body)
-        ids = await self._codec.prompt_ids(parsed, exchange_of(request.scope))
-        return _json(token_count(len(ids)))
+        return json_response(model_entry(self._codec.model, request.path_params["name"]))
 
     async def liveness(self, _: HttpRequest) -> Response:
         return JSONResponse({"status": "alive"})
@@ -57,36 +54,78 @@ class _Pages:
         return JSONResponse({"status": "ready"})
 
 
-def app(codec: Codec, ready: Ready, health: HealthSettings, max_body_bytes: int) -> Starlette:
-    pages = _Pages(codec, ready, max_body_bytes)
-    chat = ChatEndpoint(codec, CHAT_COMPLETIONS, max_body_bytes)
-    messages = ChatEndpoint(codec, MESSAGES, max_body_bytes)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HttpTerms:
+    """What the HTTP door is told of its settings."""
+
+    health: HealthSettings
+    max_body_bytes: int
+    allowed_origins: tuple[str, ...] = ()
+
+
+def app(codec: Codec, ready: Ready, terms: HttpTerms) -> Starlette:
+    health = terms.health
+    boundary = Middleware(
+        HttpBoundary,
+        quiet=frozenset({health.liveness_path, health.readiness_path}),
+        unread_limit=2 * terms.max_body_bytes,
+    )
     starlette = Starlette(
-        routes=[
-            Route("/", pages.root),
-            Route("/v1/chat/completions", chat, methods=["POST"]),
-            Route("/v1/messages", messages, methods=["POST"]),
-            Route("/v1/messages/count_tokens", pages.count_tokens, methods=["POST"]),
-            Route("/v1/models", pages.models),
-            Route("/v1/models/{name:path}", pages.model),
-            Route(health.liveness_path, pages.liveness),
-            Route(health.readiness_path, pages.readiness),
-        ],
-        middleware=[
-            Middleware(
-                HttpBoundary,
-                quiet=frozenset({health.liveness_path, health.readiness_path}),
-                unread_limit=2 * max_body_bytes,
-            )
-        ],
+        routes=[*_protocol_routes(codec, terms), *_page_routes(_Pages(codec, ready), health)],
+        middleware=[*_browsers(terms.allowed_origins), boundary],
         exception_handlers={HTTPException: _no_route},
     )
     starlette.router.redirect_slashes = False
     return starlette
 
 
-def _json(body: bytes) -> Response:
-    return Response(body, media_type="application/json")
+def _protocol_routes(codec: Codec, terms: HttpTerms) -> list[Route]:
+    counts = CountPages(codec, terms.max_body_bytes)
+    answers = {
+        "/v1/chat/completions": CHAT_COMPLETIONS,
+        "/v1/completions": COMPLETIONS,
+        "/v1/messages": MESSAGES,
+        "/v1/responses": RESPONSES,
+    }
+    pages = {
+        "/v1/messages/count_tokens": counts.message_tokens,
+        "/v1/responses/input_tokens": counts.input_tokens,
+        "/tokenize": counts.tokenize,
+        "/detokenize": counts.detokenize,
+    }
+    endpoints = {
+        path: ChatEndpoint(codec, protocol, terms.max_body_bytes)
+        for path, protocol in answers.items()
+    }
+    return [
+        *(Route(path, endpoint, methods=["POST"]) for path, endpoint in endpoints.items()),
+        *(Route(path, page, methods=["POST"]) for path, page in pages.items()),
+    ]
+
+
+def _page_routes(pages: _Pages, health: HealthSettings) -> list[Route]:
+    return [
+        Route("/", pages.root),
+        Route("/v1/models", pages.models),
+        Route("/v1/models/{name:path}", pages.model),
+        Route(health.liveness_path, pages.liveness),
+        Route(health.readiness_path, pages.readiness),
+    ]
+
+
+def _browsers(allowed_origins: tuple[str, ...]) -> list[Middleware]:
+    """Lets pages of other origins ask and read; nobody is known by a cookie here."""
+    if not allowed_origins:
+        return []
+    return [
+        Middleware(
+            CORSMiddleware,
+            allow_origins=allowed_origins,
+            allow_methods=["GET", "POST"],
+            allow_headers=["*"],
+            expose_headers=["x-request-id", "request-id", "retry-after"],
+        )
+    ]
 
 
 async def _no_route(request: HttpRequest, error: Exception) -> Response:

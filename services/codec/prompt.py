@@ -5,6 +5,7 @@ from __future__ import annotations
 from services.codec.controls import Controls, mark
 from services.codec.conversation import Conversation, Role
 from services.codec.pieces import PieceCache
+from services.codec.request import TextPrompt, TokenPrompt
 from services.codec.self_test import SelfTest
 from services.codec.template import RENDER_BUDGET, ChatTemplate
 from services.codec.tokenizer import Tokenizer
@@ -49,6 +50,27 @@ class PromptEncoder:
         """Token IDs of plain text; spelled control tokens stay text."""
         check_text(text, "text")
         return self.pieces.ids(text).tolist()
+
+    def encode_raw(self, prompt: TextPrompt | TokenPrompt) -> list[int]:
+        """Token IDs of a prompt without a template, with what the tokenizer begins every text with.
+
+        Raises:
+            InvalidRequest: text that cannot be encoded, or a prompt without a token.
+        """
+        if isinstance(prompt, TokenPrompt):
+            ids = list(prompt.ids)
+        else:
+            check_text(prompt.text, "prompt")
+            ids = self.tokenizer.encode_raw(prompt.text, parse_special=prompt.parse_special)
+        if not ids:
+            raise InvalidRequest("prompt must have at least one token", field="prompt")
+        return ids
+
+    def raw_text(self, prompt: TextPrompt | TokenPrompt) -> str:
+        """The prompt as text; an incomplete character shows as U+FFFD."""
+        if isinstance(prompt, TextPrompt):
+            return prompt.text
+        return b"".join(map(self.tokenizer.token_bytes, prompt.ids)).decode(errors="replace")
 
     def render(self, conversation: Conversation, *, budget: int = RENDER_BUDGET) -> str:
         """The prompt as the template writes it, control tokens of callers marked."""

@@ -153,3 +153,8 @@ class Request:
     @property
     def tools(self) -> tuple[Tool, ...]:
         return self.prompt.tools if isinstance(self.prompt, Conversation) else ()
+
+    @property
+    def raw_prompts(self) -> tuple[TextPrompt | TokenPrompt, ...]:
+        """None where a conversation is continued."""
+        return self.prompt.prompts if isinstance(self.prompt, RawPrompts) else ()

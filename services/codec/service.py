@@ -10,7 +10,7 @@ from functools import partial
 
 from services.codec.codec import Codec, Limits
 from services.codec.engine_link import EngineLink, Identity, linked
-from services.codec.http_routes import app
+from services.codec.http_routes import HttpTerms, app
 from services.codec.http_server import listening
 from services.codec.prompt import PromptEncoder
 from services.codec.protocols.reading import Reading
@@ -60,7 +60,12 @@ async def _doors(settings: CodecSettings, codec: Codec, ready: Ready) -> AsyncIt
     server, drain_s = settings.server, settings.service.limits.drain_timeout_s
     grace_s = drain_s + LAST_WORDS_S
     max_body_bytes = settings.service.limits.max_body_bytes
-    application = app(codec, ready, settings.health, max_body_bytes)
+    terms = HttpTerms(
+        health=settings.health,
+        max_body_bytes=max_body_bytes,
+        allowed_origins=server.allowed_origins,
+    )
+    application = app(codec, ready, terms)
     async with (
         listening(application, server.host, server.port, drain_s=grace_s) as http,
         serving(
@@ -94,7 +99,7 @@ def _codec(
         encoder,
         link,
         ServedModel(
-            names=settings.service.model_names or (folder.name,),
+            names=_names(settings, folder),
             created=int(folder.path.stat().st_mtime),
         ),
         Limits(
@@ -102,14 +107,19 @@ def _codec(
             timeout_s=limits.request_timeout_ms / 1000,
             heartbeat_s=settings.service.heartbeat_seconds,
         ),
-        _reading(settings, encoder),
+        _reading(settings, folder, encoder),
     )
 
 
-def _reading(settings: CodecSettings, encoder: PromptEncoder) -> Reading:
+def _reading(settings: CodecSettings, folder: ModelFolder, encoder: PromptEncoder) -> Reading:
     key = settings.service.seal_key
     return Reading(
         vocabulary_size=encoder.tokenizer.vocabulary_size,
+        model=_names(settings, folder)[0],
         images=settings.service.images,
         seal=Seal() if key is None else Seal(key.encode()),
     )
+
+
+def _names(settings: CodecSettings, folder: ModelFolder) -> tuple[str, ...]:
+    return settings.service.model_names or (folder.name,)

@@ -66,6 +66,18 @@ class Tokenizer:
         encodings = self._plain.encode_batch_fast(self._parts(text), add_special_tokens=False)
         return [token for encoding in encodings for token in encoding.ids]
 
+    def encode_raw(self, text: str, *, parse_special: bool) -> list[int]:
+        """IDs of text whose author owns the whole prompt, after the tokens that begin every text.
+
+        With `parse_special` spelled control tokens become control tokens. Releases the GIL.
+        """
+        if parse_special:
+            (encoding,) = self._reference.encode_batch_fast([text], add_special_tokens=True)
+            ids: list[int] = encoding.ids
+            return ids
+        beginning: list[int] = self._reference.encode("", add_special_tokens=True).ids
+        return [*beginning, *self.encode_plainly(text)]
+
     def encode_reference(self, text: str) -> list[int]:
         """IDs as the original tokenizer has them: spelled control tokens become control tokens."""
         ids: list[int] = self._reference.encode(text, add_special_tokens=False).ids

@@ -15,6 +15,8 @@ def model_list(model: ServedModel) -> bytes:
     return json_bytes(
         {
             "object": "list",
+            # One client looks for a list of this name and takes an empty one.
+            "models": [],
             "data": [_entry(model, name) for name in model.names],
             "has_more": False,
             "first_id": model.names[0],

@@ -27,9 +27,10 @@ from services.codec.protocols.json_closing import closing
 
 @dataclass(slots=True)
 class Said:
-    """Visible text between other items."""
+    """Visible text between other items, and the tokens that it was released with."""
 
     text: str = ""
+    tokens: list[ReleasedToken] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -120,6 +121,8 @@ class Output:
         last = self.items[-1]
         assert not isinstance(last, Called)  # noqa: S101 it was just made sure of
         last.text += event.text
+        if isinstance(last, Said):
+            last.tokens += event.tokens
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

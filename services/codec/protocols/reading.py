@@ -24,11 +24,13 @@ class Reading:
 
     Args:
         vocabulary_size: token IDs of callers are below it.
+        model: what is meant where a page lets callers leave the model out.
         images: refused, or a short note in their place.
         seal: marks reasoning that callers keep for us.
     """
 
     vocabulary_size: int
+    model: str = ""
     images: Images = Images.REJECT
     seal: Seal = field(default_factory=Seal)
 

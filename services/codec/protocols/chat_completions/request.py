@@ -20,6 +20,7 @@ from services.codec.protocols.sampling import (
     sampling_of,
     stop_strings,
 )
+from services.codec.protocols.tool_results import in_call_order
 from services.codec.request import OutputFormat, Request
 from services.shared.errors import InvalidRequest, Unsupported
 
@@ -28,7 +29,7 @@ def parse(reading: Reading, body: bytes) -> Request:
     """Raises InvalidRequest naming the field, the limit and the value."""
     chat = reading.fields(body)
     model = chat.required("model", text)
-    turns = tuple(chat.required("messages", list_of(turn_of, at_least=1)))
+    turns = in_call_order(chat.required("messages", list_of(turn_of, at_least=1)))
     refuse_unsupported(chat)
     tools, tool_choice = tools_of(chat)
     rendering = _rendering(chat, turns)

@@ -12,12 +12,15 @@ LOWEST = -9999.0
 
 
 def logprobs_of(tokens: Sequence[ReleasedToken]) -> dict[str, Any]:
-    content = [
+    return {"content": logprob_entries(tokens), "refusal": None}
+
+
+def logprob_entries(tokens: Sequence[ReleasedToken]) -> list[dict[str, Any]]:
+    return [
         {**_entry(token.likelihood), "top_logprobs": [_entry(other) for other in token.top]}
         for token in tokens
         if token.likelihood is not None
     ]
-    return {"content": content, "refusal": None}
 
 
 def _entry(likelihood: Likelihood) -> dict[str, Any]:

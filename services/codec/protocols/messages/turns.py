@@ -7,6 +7,7 @@ from dataclasses import replace
 from services.codec.conversation import Part, Role, Text, ToolCall, ToolResult, Turn
 from services.codec.protocols.fields import Fields, Value, choice, fields, list_of
 from services.codec.protocols.messages.blocks import parts_of, system_texts
+from services.codec.protocols.tool_results import in_call_order
 
 _ROLES = choice({"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM})
 
@@ -18,17 +19,13 @@ _Said = tuple[Role, list[Part]]
 def turns_of(body: Fields) -> tuple[Turn, ...]:
     """Consecutive messages of one side are one turn; tool results are turns of their own."""
     turns = _system_turns(body)
-    calls: list[str] = []
     for role, parts in _merged(body.required("messages", list_of(_said, at_least=1))):
         results = [part for part in parts if isinstance(part, ToolResult)]
         rest = tuple(part for part in parts if not isinstance(part, ToolResult))
-        for result in sorted(results, key=lambda result: _rank(result, calls)):
-            turns.append(Turn(Role.TOOL, (result,)))
+        turns += [Turn(Role.TOOL, (result,)) for result in results]
         if rest or (not results and role is not Role.SYSTEM):
             turns.append(Turn(role, rest))
-        if role is Role.ASSISTANT:
-            calls = [part.call_id for part in rest if isinstance(part, ToolCall)]
-    return tuple(turns)
+    return in_call_order(turns)
 
 
 def opened(turns: tuple[Turn, ...]) -> tuple[tuple[Turn, ...], bool]:
@@ -70,8 +67,3 @@ def _merged(said: list[_Said]) -> list[_Said]:
         else:
             merged.append((role, parts))
     return merged
-
-
-def _rank(result: ToolResult, calls: list[str]) -> int:
-    """Results stand in the order of the calls, for templates that do not name them."""
-    return calls.index(result.call_id) if result.call_id in calls else len(calls)

@@ -1,0 +1,1 @@
+"""OpenAI Completions, as it was before there were messages."""

@@ -1,0 +1,1 @@
+"""OpenAI Responses, as far as it needs no state between requests."""
