@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import Sequence
 
+from services.codec.output.families import FAMILIES
 from services.codec.prompt import PromptEncoder
 from services.codec.service import serving_codec
 from services.codec.settings import ALIASES, CodecSettings
@@ -22,7 +23,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 async def serve(settings: CodecSettings, stop: asyncio.Event) -> None:
     """Serves until `stop`, then lets running requests end."""
     folder = ModelFolder(settings.executor.model_path)
-    encoder = PromptEncoder(folder, cache_bytes=settings.service.piece_cache)
+    name = settings.service.output_family
+    encoder = PromptEncoder(
+        folder,
+        cache_bytes=settings.service.piece_cache,
+        family=None if name is None else FAMILIES[name],
+    )
     async with serving_codec(settings, folder, encoder) as service:
         announce({"http": service.http, "grpc": service.grpc})
         await stop.wait()

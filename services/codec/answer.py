@@ -1,11 +1,13 @@
-"""One answer in the making: events of a generation to output events."""
+"""One answer in the making: events of its generations to output events."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from services.codec.decoding import Decoding
-from services.codec.events import EndReason, Finish, OutputEvent, Start, TextDelta, Usage
+from services.codec.cursor import Cursor
+from services.codec.events import EndReason, Finish, OutputEvent, Start, Usage
 from services.codec.public_error import public_error
 from services.shared.errors import Internal, ServiceError
 from services.shared.stream.events import Accepted, Event, Failed, Finished, FinishReason, Tokens
@@ -20,119 +22,167 @@ _REASONS = {
     FinishReason.CONTEXT_FULL: EndReason.CONTEXT_FULL,
     FinishReason.CONSTRAINT_COMPLETE: EndReason.END_OF_TEXT,
 }
+_LIMITS = frozenset({EndReason.MAX_TOKENS, EndReason.CONTEXT_FULL})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AnswerTerms:
+    """What an answer needs to know besides what the engine tells.
+
+    Args:
+        fills_context: for each prompt, whether its outputs may go on to the end of the context, so
+            that to reach the limit of tokens is to fill the context. Prompts have equally many
+            outputs, which follow one another.
+        prompt_ids: told at the start, where they are wanted.
+    """
+
+    fills_context: Sequence[bool]
+    prompt_ids: tuple[int, ...] | None = None
+
+
+@dataclass(slots=True)
+class _Output:
+    """One choice and what the engine said of it."""
+
+    cursor: Cursor
+    accepted: Accepted | None = None
+    finish: Finish | None = None
+    completion_tokens: int = 0
 
 
 class Answer:
-    """Takes a generation's events in whatever portions they come.
+    """Takes the events of a request's generations in whatever portions they come."""
 
-    Args:
-        decoding: of the one output.
-        fills_context: the output may go on to the end of the context, so that to reach the limit
-            of tokens is to fill the context.
-    """
-
-    def __init__(self, decoding: Decoding, *, fills_context: bool) -> None:
-        self._decoding = decoding
-        self._fills_context = fills_context
-        self._accepted: Accepted | None = None
-        self._finish: Finish | None = None
+    def __init__(self, cursors: Sequence[Cursor], terms: AnswerTerms) -> None:
+        self._outputs = [_Output(cursor) for cursor in cursors]
+        self._terms = terms
+        self._early: list[OutputEvent] = []
+        self._left = len(cursors)
+        self._size = len(cursors) // len(terms.fills_context)
+        self._stopped: list[int] = []
+        self.has_started = False
         self.failure: ServiceError | None = None
 
     @property
-    def has_started(self) -> bool:
-        return self._accepted is not None
-
-    @property
     def is_complete(self) -> bool:
-        return self._finish is not None
+        return self._left == 0
 
-    @property
-    def is_stopped(self) -> bool:
-        """Whether a stop string ended the answer; the generation may still go on."""
-        return self._decoding.stop is not None
+    def stopped(self) -> list[int]:
+        """Choices whose output ended since the last call while their generation may go on."""
+        stopped, self._stopped = self._stopped, []
+        return stopped
 
-    def take(self, events: list[Event]) -> list[OutputEvent]:
+    def take(self, events: list[tuple[int, Event]]) -> list[OutputEvent]:
         """What the events say. `failure` is set when they end in one.
 
         Raises:
-            ServiceError: the generation failed before there was anything to tell.
+            ServiceError: the request failed before there was anything to tell.
         """
-        had_started = self.has_started
-        out: list[OutputEvent] = []
-        for event in events:
-            out += self._outputs(event)
-            if self.is_complete or self.failure is not None:
+        had_started, was_complete = self.has_started, self.is_complete
+        told: list[OutputEvent] = []
+        for choice, event in events:
+            told += self._told(self._outputs[choice], event)
+            if self.failure is not None:
                 break
         if self.failure is not None and not had_started:
             raise self.failure
-        return out
+        if self.is_complete and not was_complete:
+            told.append(self._usage())
+        if not had_started:
+            told = self._begun(told)
+        return told
 
     def figures(self) -> dict[str, Attribute]:
         """Counts and digests for the log."""
+        cursors = [output.cursor for output in self._outputs]
         figures: dict[str, Attribute] = {
-            "completion_tokens": self._decoding.tokens,
-            "output_digest": self._decoding.digest,
+            "completion_tokens": sum(cursor.tokens for cursor in cursors),
+            "output_digest": ",".join(cursor.digest for cursor in cursors),
         }
-        if self._accepted is not None:
-            figures["cached_tokens"] = _cached(self._accepted)
-        if self._finish is not None:
-            figures["finish_reason"] = self._finish.reason.value
+        if self.has_started:
+            figures["cached_tokens"] = sum(map(_cached, self._firsts()))
+        reasons = [output.finish.reason.value for output in self._outputs if output.finish]
+        if reasons:
+            figures["finish_reason"] = ",".join(reasons)
         return figures
 
-    def _outputs(self, event: Event) -> list[OutputEvent]:
-        if self._accepted is None and isinstance(event, (Tokens, Finished)):
+    def _told(self, output: _Output, event: Event) -> list[OutputEvent]:
+        if output.finish is not None:
+            return []
+        if output.accepted is None and isinstance(event, (Tokens, Finished)):
             _log.error("the engine sent %s before Accepted", type(event).__name__)
             self.failure = Internal("internal error")
             return []
         match event:
             case Tokens():
-                text = self._decoding.push(event.ids)
-                return [*_delta(text), *self._stopped()]
+                deltas = output.cursor.push(event.ids, event.logprobs)
+                return [*deltas, *self._ended(output)] if output.cursor.is_done else [*deltas]
             case Accepted():
-                return self._start(event)
+                # A generation that moved before its first token is accepted again.
+                output.accepted = output.accepted or event
+                return []
             case Finished():
-                return [*_delta(self._decoding.finish()), *(self._stopped() or self._end(event))]
+                deltas = output.cursor.finish()
+                return [*deltas, *self._ended(output, event)]
             case Failed():
                 self.failure = public_error(event.error())
                 return []
 
-    def _start(self, accepted: Accepted) -> list[OutputEvent]:
-        """A generation that moved before its first token is accepted again; once is told."""
-        if self._accepted is not None:
+    def _begun(self, told: list[OutputEvent]) -> list[OutputEvent]:
+        """Nothing is told before each prompt was taken once."""
+        self._early += told
+        firsts = self._firsts()
+        if len(firsts) < len(self._terms.fills_context):
             return []
-        self._accepted = accepted
-        cached = _cached(accepted)
-        return [Start(prompt_tokens=accepted.prompt_tokens, cached_tokens=cached)]
-
-    def _stopped(self) -> list[OutputEvent]:
-        if self._decoding.stop is None or self._accepted is None:
-            return []
-        self._finish = Finish(reason=EndReason.STOP_STRING, stop=self._decoding.stop)
-        usage = Usage(
-            prompt_tokens=self._accepted.prompt_tokens,
-            cached_tokens=_cached(self._accepted),
-            completion_tokens=self._decoding.tokens,
+        self.has_started = True
+        start = Start(
+            prompt_tokens=sum(first.prompt_tokens for first in firsts),
+            cached_tokens=sum(map(_cached, firsts)),
+            prompt_ids=self._terms.prompt_ids,
         )
-        return [self._finish, usage]
+        early, self._early = self._early, []
+        return [start, *early]
 
-    def _end(self, finished: Finished) -> list[OutputEvent]:
-        reason = _REASONS[finished.reason]
-        if reason is EndReason.MAX_TOKENS and self._fills_context:
-            reason = EndReason.CONTEXT_FULL
-        self._finish = Finish(reason=reason)
-        usage = Usage(
-            prompt_tokens=finished.usage.prompt_tokens,
-            cached_tokens=finished.usage.cached_tokens,
-            completion_tokens=finished.usage.completion_tokens,
+    def _firsts(self) -> list[Accepted]:
+        """What was told of each prompt when the first of its outputs was accepted."""
+        size = self._size
+        groups = [self._outputs[at : at + size] for at in range(0, len(self._outputs), size)]
+        accepted = [[output.accepted for output in group if output.accepted] for group in groups]
+        return [group[0] for group in accepted if group]
+
+    def _ended(self, output: _Output, finished: Finished | None = None) -> list[OutputEvent]:
+        """The end of one output: by itself, or by what the engine says."""
+        cursor = output.cursor
+        if cursor.is_done or finished is None:
+            output.completion_tokens = cursor.tokens
+            reason = EndReason.STOP_STRING
+            self._stopped.append(cursor.choice)
+        else:
+            output.completion_tokens = finished.usage.completion_tokens
+            fills_context = self._terms.fills_context[cursor.choice // self._size]
+            reason = _reason(finished, fills_context)
+        if cursor.has_calls and not (reason in _LIMITS and cursor.is_cut_in_call):
+            reason = EndReason.TOOL_CALLS
+        output.finish = Finish(reason=reason, stop=cursor.stop, choice=cursor.choice)
+        self._left -= 1
+        return [output.finish]
+
+    def _usage(self) -> Usage:
+        firsts = self._firsts()
+        return Usage(
+            prompt_tokens=sum(first.prompt_tokens for first in firsts),
+            cached_tokens=sum(map(_cached, firsts)),
+            completion_tokens=sum(output.completion_tokens for output in self._outputs),
+            reasoning_tokens=sum(output.cursor.reasoning_tokens for output in self._outputs),
         )
-        return [self._finish, usage]
+
+
+def _reason(finished: Finished, fills_context: bool) -> EndReason:
+    reason = _REASONS[finished.reason]
+    return EndReason.CONTEXT_FULL if reason is EndReason.MAX_TOKENS and fills_context else reason
 
 
 def _cached(accepted: Accepted) -> int:
     """Cached prompt tokens, wherever they were found."""
     cached = accepted.cached_tokens
     return cached.device + cached.host + cached.peer + cached.service
-
-
-def _delta(text: str) -> list[OutputEvent]:
-    return [TextDelta(text)] if text else []

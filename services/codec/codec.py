@@ -9,13 +9,13 @@ from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, replace
 from time import monotonic, time
 
-from services.codec.answer import Answer
+from services.codec.answer import Answer, AnswerTerms
 from services.codec.conversation import Conversation
-from services.codec.decoding import Decoding
 from services.codec.engine_link import Engine, EngineLink
 from services.codec.events import Heartbeat, OutputEvent
 from services.codec.exchange import Exchange
-from services.codec.generation import Terms, generation_of, max_tokens_of, room
+from services.codec.generation import Terms, generations_of, room_for
+from services.codec.outputs import Outputs
 from services.codec.prompt import PromptEncoder
 from services.codec.protocols.reading import Reading
 from services.codec.protocols.reply import Reply
@@ -24,7 +24,14 @@ from services.codec.request import Request
 from services.codec.running import Running
 from services.codec.served_model import ServedModel
 from services.shared.digest import token_digest
-from services.shared.errors import Code, DeadlineExceeded, Overloaded, ServiceError, Unsupported
+from services.shared.errors import (
+    Code,
+    DeadlineExceeded,
+    InvalidRequest,
+    Overloaded,
+    ServiceError,
+    Unsupported,
+)
 from services.shared.stream.events import CancelReason, Failed
 from services.shared.stream.generation import Generation
 from services.shared.telemetry import span
@@ -35,9 +42,10 @@ INLINE_BODY_BYTES = 16 * 2**10
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limits:
-    """Requests at a time, seconds for each, seconds of silence before a heartbeat."""
+    """Requests at a time, choices and seconds for each, seconds of silence before a heartbeat."""
 
     concurrency: int
+    choices: int
     timeout_s: float
     heartbeat_s: float
 
@@ -54,6 +62,7 @@ class Codec:
         reading: Reading,
     ) -> None:
         self.encoder = encoder
+        self._outputs = Outputs(encoder.tokenizer, encoder.family)
         self._link = link
         self._model = model
         self._limits = limits
@@ -77,6 +86,10 @@ class Codec:
         else:
             request = await asyncio.to_thread(parse, self._reading, body)
         self._model.check(request.model)
+        if request.choices > self._limits.choices:
+            raise InvalidRequest(
+                f"n must be <= {self._limits.choices}, got {request.choices}", field="n"
+            )
         return request
 
     def reply(self, request: Request, exchange: Exchange) -> Reply:
@@ -114,20 +127,24 @@ class Codec:
         """
         with self._slot():
             engine = self._link.engine()
-            prompt_ids = await self.prompt_ids(request, exchange)
-            available = room(len(prompt_ids), engine.context_length)
-            max_tokens = max_tokens_of(request, available)
+            prompts = [await self.prompt_ids(request, exchange)]
+            rooms = [room_for(request, ids, engine.context_length) for ids in prompts]
             terms = Terms(
                 request_id=exchange.request_id,
                 model=engine.model,
-                max_tokens=max_tokens,
                 timeout_ms=max(1, int(1000 * self._limits.timeout_s)),
             )
-            generation = generation_of(request, prompt_ids, terms)
-            answer = Answer(self._decoding(request), fills_context=max_tokens == available)
+            generations = generations_of(request, rooms, terms)
+            answer = Answer(
+                self._outputs.cursors(request, prompts),
+                AnswerTerms(
+                    fills_context=[room.is_all for room in rooms],
+                    prompt_ids=tuple(prompts[0]) if request.delivery.token_ids else None,
+                ),
+            )
             with span("codec.decode", exchange.trace) as trace:
                 try:
-                    with self._submitted(engine, generation, trace.traceparent) as running:
+                    with self._submitted(engine, generations, trace.traceparent) as running:
                         async with aclosing(self._batches(running, answer)) as batches:
                             async for batch in batches:
                                 yield batch
@@ -141,11 +158,11 @@ class Codec:
 
     @contextmanager
     def _submitted(
-        self, engine: Engine, generation: Generation, traceparent: str
+        self, engine: Engine, generations: list[Generation], traceparent: str
     ) -> Iterator[Running]:
         wake_s = min(self._limits.heartbeat_s, self._limits.timeout_s)
         try:
-            running = Running(engine.source, generation, traceparent, wake_s)
+            running = Running(engine.source, generations, traceparent, wake_s)
         except ServiceError as error:
             raise public_error(error) from error
         with running:
@@ -165,20 +182,14 @@ class Codec:
                 running.cancel(CancelReason.DEADLINE)
                 raise DeadlineExceeded("the time for the request is over")
             batch = answer.take(events)
-            if answer.is_stopped:
-                running.cancel(CancelReason.STOP_TEXT)
+            for choice in answer.stopped():
+                running.cancel(CancelReason.STOP_TEXT, choice)
             if batch:
                 yield batch
             elif not events and answer.has_started:
                 yield [Heartbeat()]
             if answer.failure is not None:
                 raise answer.failure
-
-    def _decoding(self, request: Request) -> Decoding:
-        tokenizer = self.encoder.tokenizer
-        show = request.delivery.show_control_tokens
-        shown = tokenizer.control_ids if show else frozenset()
-        return Decoding(tokenizer, request.ending, shown=shown)
 
     @contextmanager
     def _slot(self) -> Iterator[None]:

@@ -3,22 +3,9 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 from services.codec.tokenizer import Tokenizer
-
-
-@dataclass(frozen=True, slots=True)
-class Released:
-    """Text that is complete by now.
-
-    `token_count` says how many IDs, counted on from those of earlier results, have all their bytes
-    in the text released by now. IDs that print nothing count with the text before them.
-    """
-
-    text: str
-    token_count: int
 
 
 class Detokenizer:
@@ -27,33 +14,44 @@ class Detokenizer:
     Args:
         tokenizer: knows the bytes of each ID.
         shown: control IDs to print as they are spelled; the others print nothing.
+        characters: control IDs that print as one character each, which no text contains.
     """
 
-    def __init__(self, tokenizer: Tokenizer, *, shown: frozenset[int] = frozenset()) -> None:
-        self._tokenizer = tokenizer
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        *,
+        shown: frozenset[int] = frozenset(),
+        characters: Mapping[int, str] | None = None,
+    ) -> None:
+        self._token_bytes = tokenizer.token_bytes
         self._hidden = tokenizer.control_ids - shown
+        self._characters = characters or {}
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._held: list[int] = []
 
-    def push(self, ids: Sequence[int]) -> Released:
-        """The text that `ids` complete; bytes of an unfinished character wait for more."""
-        token_bytes, hidden = self._tokenizer.token_bytes, self._hidden
-        pieces = [b"" if token in hidden else token_bytes(token) for token in ids]
-        text = self._decoder.decode(b"".join(pieces))
-        return Released(text, self._count([len(piece) for piece in pieces]))
+    @property
+    def is_waiting(self) -> bool:
+        """Whether bytes of an unfinished character wait for more."""
+        return bool(self._decoder.getstate()[0])
 
-    def finish(self) -> Released:
+    def push(self, ids: Sequence[int]) -> str:
+        """The text that `ids` complete. With `characters` use `push_one`."""
+        token_bytes, hidden = self._token_bytes, self._hidden
+        return self._decoder.decode(
+            b"".join([b"" if token in hidden else token_bytes(token) for token in ids])
+        )
+
+    def push_one(self, token: int) -> str:
+        """The text that one ID completes."""
+        character = self._characters.get(token)
+        if character is not None:
+            return self.finish() + character
+        return "" if self.hides(token) else self._decoder.decode(self._token_bytes(token))
+
+    def hides(self, token: int) -> bool:
+        """Whether the token prints nothing, or nothing but a character of its own."""
+        return token in self._hidden
+
+    def finish(self) -> str:
         """The end: an unfinished character becomes one U+FFFD."""
-        text = self._decoder.decode(b"", final=True)
-        return Released(text, self._count([]))
-
-    def _count(self, sizes: list[int]) -> int:
-        """Tokens whose last byte is out; `_held` keeps the byte counts of the others."""
-        sizes = self._held + sizes
-        waiting = len(self._decoder.getstate()[0])
-        at = len(sizes)
-        while waiting > 0:
-            at -= 1
-            waiting -= sizes[at]
-        self._held = sizes[at:]
-        return at
+        return self._decoder.decode(b"", final=True)

@@ -1,16 +1,21 @@
-"""A request and its prompt as a generation."""
+"""A request and its prompts as generations."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from services.codec.request import Request
 from services.shared.errors import ContextLengthExceeded
 from services.shared.stream.generation import (
+    MAX_REQUEST_ID_CHARACTERS,
+    MAX_SEED,
     CacheControl,
+    Constraint,
     Generation,
+    Output,
+    PriorityClass,
     QualityOfService,
     RoutingHints,
     Stopping,
@@ -32,30 +37,74 @@ def max_tokens_of(request: Request, available: int) -> int:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Terms:
-    """What the codec decides of a generation."""
+    """What the codec decides of a request's generations."""
 
     request_id: str
     model: str
-    max_tokens: int
     timeout_ms: int
+    constraint: Constraint | None = None
 
 
-def generation_of(request: Request, prompt_ids: Sequence[int], terms: Terms) -> Generation:
-    """The generation; affinity keys go on as digests, for they may name people."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Room:
+    """A prompt, and how many tokens may follow it. `is_all`: as many as the context holds."""
+
+    prompt_ids: Sequence[int]
+    max_tokens: int
+    is_all: bool
+
+
+def room_for(request: Request, prompt_ids: Sequence[int], context_length: int) -> Room:
+    """Raises ContextLengthExceeded when there is no room for an output."""
+    available = room(len(prompt_ids), context_length)
+    max_tokens = max_tokens_of(request, available)
+    return Room(prompt_ids=prompt_ids, max_tokens=max_tokens, is_all=max_tokens == available)
+
+
+def generations_of(request: Request, rooms: Sequence[Room], terms: Terms) -> list[Generation]:
+    """For each prompt one generation for each choice; output i of a prompt has the seed + i."""
+    generations = []
+    for place in rooms:
+        generation = _generation(request, place, terms)
+        generations += [_drawn(generation, choice) for choice in range(request.choices)]
+    if len(generations) == 1:
+        return generations
+    # Names stay different, and within the limit of the contract.
+    stem = terms.request_id[: MAX_REQUEST_ID_CHARACTERS - 5]
+    return [
+        replace(generation, request_id=f"{stem}-{at}") for at, generation in enumerate(generations)
+    ]
+
+
+def _drawn(generation: Generation, choice: int) -> Generation:
+    seed = generation.sampling.seed
+    if seed is None or choice == 0:
+        return generation
+    sampling = replace(generation.sampling, seed=(seed + choice) & MAX_SEED)
+    return replace(generation, sampling=sampling)
+
+
+def _generation(request: Request, place: Room, terms: Terms) -> Generation:
+    """Affinity keys go on as digests, for they may name people."""
     ending = request.ending
     affinity = request.affinity
+    priority_class = PriorityClass.BATCH if request.priority > 0 else PriorityClass.INTERACTIVE
     return Generation(
         request_id=terms.request_id,
         model=terms.model,
-        prompt_ids=prompt_ids,
+        prompt_ids=place.prompt_ids,
         sampling=request.sampling,
         stopping=Stopping(
-            max_tokens=terms.max_tokens,
-            min_tokens=min(ending.min_tokens, terms.max_tokens),
+            max_tokens=place.max_tokens,
+            min_tokens=min(ending.min_tokens, place.max_tokens),
             stop_token_ids=ending.stop_token_ids,
             ignore_eos=ending.ignore_eos,
         ),
-        quality_of_service=QualityOfService(timeout_ms=terms.timeout_ms),
+        output=Output(logprobs=request.delivery.top_logprobs),
+        constraint=terms.constraint,
+        quality_of_service=QualityOfService(
+            priority_class=priority_class, timeout_ms=terms.timeout_ms
+        ),
         cache=CacheControl(salt=request.cache_salt),
         routing=RoutingHints(
             session_key=sha256(affinity.encode()).hexdigest() if affinity else None

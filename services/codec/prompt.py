@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from services.codec.controls import Controls, mark
 from services.codec.conversation import Conversation, Role
+from services.codec.manners import manners_of
+from services.codec.output.families import family_of
+from services.codec.output.family import Family
 from services.codec.pieces import PieceCache
 from services.codec.request import TextPrompt, TokenPrompt
 from services.codec.self_test import SelfTest
 from services.codec.template import RENDER_BUDGET, ChatTemplate
 from services.codec.tokenizer import Tokenizer
-from services.codec.turns import TemplateTurns, check_text
+from services.codec.turns import TemplateTurns, TurnStyle, check_text
 from services.shared.errors import InvalidRequest
 from services.shared.model_folder import ModelFolder
 
@@ -24,19 +27,34 @@ class PromptEncoder:
     Args:
         folder: holds tokenizer.json, tokenizer_config.json and the chat template.
         cache_bytes: memory for pieces of text whose IDs are kept.
+        family: how the model writes reasoning and calls; None: as template and vocabulary show.
 
     Raises:
         BadModelFolder: a file is missing or wrong, or the construction does not hold for it.
     """
 
-    def __init__(self, folder: ModelFolder, *, cache_bytes: int) -> None:
+    def __init__(
+        self, folder: ModelFolder, *, cache_bytes: int, family: Family | None = None
+    ) -> None:
         self.tokenizer = Tokenizer(folder)
         self._template = ChatTemplate(folder)
         self._controls = Controls(self.tokenizer.controls, self._template.literals)
-        self._turns = TemplateTurns(self._passed, as_parts=self._template.wants_parts)
+        manners = manners_of(self._template)
+        self.family = family or family_of(
+            self._template.source,
+            (control.text for control in self.tokenizer.controls),
+            knows_tools=manners.tools,
+        )
+        style = TurnStyle(as_parts=self._template.wants_parts, manners=manners, family=self.family)
+        self._turns = TemplateTurns(self._passed, style)
         self._end = mark()
         self.pieces = PieceCache(self._encoded, cache_bytes)
         SelfTest(self, self._template.name).run()
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """Names that the template uses."""
+        return self._template.names
 
     def encode(self, conversation: Conversation) -> list[int]:
         """Token IDs of the prompt. Control tokens come from the template alone.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from typing import Any
 
@@ -17,10 +17,14 @@ from services.codec.events import OutputEvent
 from services.codec.exchange import Exchange, exchanging, request_id_from
 from services.codec.frames import framed
 from services.codec.protocols.chat_completions.protocol import CHAT_COMPLETIONS
+from services.codec.protocols.completions.protocol import COMPLETIONS
 from services.codec.protocols.messages.protocol import MESSAGES
-from services.codec.protocols.messages.reply import token_count
+from services.codec.protocols.messages.reply import token_count as message_tokens
 from services.codec.protocols.messages.request import parse_count
 from services.codec.protocols.models import model_list
+from services.codec.protocols.reading import Reading
+from services.codec.protocols.responses.protocol import RESPONSES
+from services.codec.protocols.responses.reply import token_count as input_tokens
 from services.codec.protocols.wire_protocol import WireProtocol
 from services.codec.request import Request
 from services.shared.bug_boundary import trace_of
@@ -28,6 +32,8 @@ from services.shared.errors import InvalidRequest, RequestTooLarge, ServiceError
 
 JSON = "application/json"
 EVENTS = "text/event-stream"
+
+Parse = Callable[[Reading, bytes], Request]
 
 Context = Any
 """grpc.aio.ServicerContext is generic in the stubs only, and differs for each method."""
@@ -50,11 +56,23 @@ class CodecServicer(rpc.CodecServiceServicer):
             async for body in bodies:
                 yield body
 
+    async def Responses(self, request: HttpBody, context: Context) -> AsyncIterator[HttpBody]:
+        async with aclosing(self._answered(RESPONSES, request, context)) as bodies:
+            async for body in bodies:
+                yield body
+
+    async def Completions(self, request: HttpBody, context: Context) -> AsyncIterator[HttpBody]:
+        async with aclosing(self._answered(COMPLETIONS, request, context)) as bodies:
+            async for body in bodies:
+                yield body
+
     async def CountTokens(self, request: HttpBody, context: Context) -> HttpBody:
-        with _exchanging(MESSAGES, context) as exchange:
-            parsed = await self._codec.parse(parse_count, self._data(request))
-            ids = await self._codec.prompt_ids(parsed, exchange)
-            return HttpBody(content_type=JSON, data=token_count(len(ids)))
+        tokens = await self._tokens(MESSAGES, parse_count, request, context)
+        return HttpBody(content_type=JSON, data=message_tokens(tokens))
+
+    async def CountInputTokens(self, request: HttpBody, context: Context) -> HttpBody:
+        tokens = await self._tokens(RESPONSES, RESPONSES.parse, request, context)
+        return HttpBody(content_type=JSON, data=input_tokens(tokens))
 
     async def ListModels(self, request: pb.ListModelsRequest, context: Context) -> HttpBody:
         return HttpBody(content_type=JSON, data=model_list(self._codec.model))
@@ -69,10 +87,17 @@ class CodecServicer(rpc.CodecServiceServicer):
         detokenizer = Detokenizer(tokenizer)
         async for request in request_iterator:
             _check_ids(request.token_ids, tokenizer.vocabulary_size)
-            if text := detokenizer.push(request.token_ids).text:
+            if text := detokenizer.push(request.token_ids):
                 yield pb.DecodeResponse(text=text)
-        if text := detokenizer.finish().text:
+        if text := detokenizer.finish():
             yield pb.DecodeResponse(text=text)
+
+    async def _tokens(
+        self, protocol: WireProtocol, parse: Parse, body: HttpBody, context: Context
+    ) -> int:
+        with _exchanging(protocol, context) as exchange:
+            parsed = await self._codec.parse(parse, self._data(body))
+            return len(await self._codec.prompt_ids(parsed, exchange))
 
     async def _answered(
         self, protocol: WireProtocol, body: HttpBody, context: Context

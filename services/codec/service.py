@@ -104,6 +104,7 @@ def _codec(
         ),
         Limits(
             concurrency=limits.max_concurrency,
+            choices=limits.max_choices,
             timeout_s=limits.request_timeout_ms / 1000,
             heartbeat_s=settings.service.heartbeat_seconds,
         ),

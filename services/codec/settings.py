@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from services.codec.output.families import FAMILIES
 from services.codec.protocols.reading import Images
 from services.shared.bounds import at_least, within
 from services.shared.byte_size import ByteSize
@@ -56,16 +57,19 @@ class ExecutorSettings:
 class LimitSettings:
     """What one codec takes at a time, and for how long.
 
-    A drain waits `drain_timeout_s` for running requests.
+    A request may ask for `max_choices` answers to one prompt. A drain waits `drain_timeout_s` for
+    running requests.
     """
 
     max_concurrency: int = 1024
+    max_choices: int = 8
     request_timeout_ms: int = 600_000
     max_body_bytes: ByteSize = field(default_factory=lambda: ByteSize(32_000_000))
     drain_timeout_s: float = 30.0
 
     def __post_init__(self) -> None:
         at_least("max_concurrency", self.max_concurrency, 1)
+        within("max_choices", self.max_choices, 1, 128)
         within("request_timeout_ms", self.request_timeout_ms, 1, 2**32 - 1)
         within("max_body_bytes", self.max_body_bytes, 1, 2**31 - 1)
         within("drain_timeout_s", self.drain_timeout_s, 0, 3600)
@@ -78,6 +82,8 @@ class ServiceSettings:
     Args:
         model_names: what callers may call the model; the first is its name. None: its folder's.
         piece_cache: memory for the token IDs of text that was encoded before.
+        output_family: how the model writes reasoning and tool calls; None: as its template and its
+            vocabulary show.
         heartbeat_seconds: silence on a stream after which it shows that it lives.
         images: what becomes of images, which models of text cannot see.
         seal_key: authenticates reasoning that callers of Responses keep. Codecs that share it read
@@ -87,12 +93,16 @@ class ServiceSettings:
     model_names: tuple[str, ...] = ()
     limits: LimitSettings = field(default_factory=LimitSettings)
     piece_cache: ByteSize = field(default_factory=lambda: ByteSize(64 * 2**20))
+    output_family: str | None = None
     heartbeat_seconds: float = 10.0
     images: Images = Images.REJECT
     seal_key: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         at_least("piece_cache", self.piece_cache, 0)
+        if self.output_family is not None and self.output_family not in FAMILIES:
+            names = ", ".join(FAMILIES)
+            raise ValueError(f"output_family must be one of {names}, got {self.output_family!r}")
         within("heartbeat_seconds", self.heartbeat_seconds, 0.05, 3600)
 
 

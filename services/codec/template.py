@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import jinja2
+from jinja2 import nodes
 
 from services.codec.sandbox import Refused, Sandbox, literals
 from services.shared.errors import InvalidRequest
@@ -43,11 +44,14 @@ class ChatTemplate:
 
     def __init__(self, folder: ModelFolder) -> None:
         self.name, source = _source(folder)
+        self.source = source
         self._special = _special_tokens(folder)
         self._sandbox = Sandbox()
         try:
             with self._sandbox.budget(LOAD_BUDGET):
-                self.literals = tuple(literals(self._sandbox.parse(source)))
+                parsed = self._sandbox.parse(source)
+                self.literals = tuple(literals(parsed))
+                self.names = frozenset(node.name for node in parsed.find_all(nodes.Name))
                 self._template = self._sandbox.from_string(source)
         except (*_TEMPLATE_ERRORS, SyntaxError) as error:
             raise BadModelFolder(f"{self.name} cannot be compiled: {error}") from error

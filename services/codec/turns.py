@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from services.codec.conversation import (
     Conversation,
-    Part,
     Reasoning,
     Role,
     Text,
@@ -18,6 +18,10 @@ from services.codec.conversation import (
     ToolResult,
     Turn,
 )
+from services.codec.manners import Manners
+from services.codec.output.families import PLAIN
+from services.codec.output.family import Family
+from services.codec.shaping import Placed, shaped
 from services.shared.errors import InvalidRequest
 
 MAX_DEPTH = 64
@@ -33,41 +37,53 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 Passing = Callable[[str, str], str]
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TurnStyle:
+    """What a template wants.
+
+    Args:
+        as_parts: a message's text is a list of parts.
+        manners: what it can show.
+        family: knows the shape of call IDs, and how to tell of tools in text.
+    """
+
+    as_parts: bool = False
+    manners: Manners = field(default_factory=Manners)
+    family: Family = PLAIN
+
+
 class TemplateTurns:
     """Makes a template's variables of a conversation.
 
     Args:
         passing: takes each text of a caller, keys of JSON included, and gives what is rendered.
-        as_parts: whether the template wants a message's text as a list of parts.
+        style: how the template wants them.
     """
 
-    def __init__(self, passing: Passing, *, as_parts: bool) -> None:
+    def __init__(self, passing: Passing, style: TurnStyle) -> None:
         self._passing = passing
-        self._as_parts = as_parts
+        self._style = style
 
     def variables(self, conversation: Conversation, *, end: str) -> dict[str, Any]:
         """Messages, tools and the caller's own variables; `end` is added to the last text."""
-        names: dict[str, str] = {}
-        messages: list[dict[str, Any]] = []
-        for at, turn in enumerate(conversation.turns):
-            names |= {part.call_id: part.name for part in turn.parts if isinstance(part, ToolCall)}
-            messages += self._messages(turn, f"messages[{at}]", names)
+        family, manners = self._style.family, self._style.manners
+        turns = shaped(conversation, manners, family.tool_text)
+        named = _named_calls(turns, family)
+        messages = [self._said(placed.turn, f"messages[{placed.at}]", named) for placed in turns]
         if end:
             messages[-1]["content"] = self._content(messages[-1]["content"], end)
         own = self._own(conversation.rendering.template_kwargs)
         tools = [self._tool(tool, f"tools[{at}]") for at, tool in enumerate(conversation.tools)]
         return own | {"messages": messages, "tools": tools or None}
 
-    def _messages(self, turn: Turn, field: str, names: Mapping[str, str]) -> list[dict[str, Any]]:
-        """A message for each tool result, then one for the rest of the turn."""
-        results = [part for part in turn.parts if isinstance(part, ToolResult)]
-        rest = tuple(part for part in turn.parts if not isinstance(part, ToolResult))
-        messages = [self._result(result, field, names) for result in results]
-        if rest or not results:
-            messages.append(self._message(turn, rest, field))
-        return messages
+    def _said(self, turn: Turn, field: str, named: Mapping[str, ToolCall]) -> dict[str, Any]:
+        for part in turn.parts:
+            if isinstance(part, ToolResult):
+                return self._result(part, field, named)
+        return self._message(turn, field, named)
 
-    def _message(self, turn: Turn, parts: tuple[Part, ...], field: str) -> dict[str, Any]:
+    def _message(self, turn: Turn, field: str, named: Mapping[str, ToolCall]) -> dict[str, Any]:
+        parts = turn.parts
         message: dict[str, Any] = {"role": Role(turn.role).value}
         if turn.name is not None:
             message["name"] = self._passing(turn.name, f"{field}.name")
@@ -78,17 +94,22 @@ class TemplateTurns:
             message["reasoning_content"] = self._passing(reasoning, f"{field}.reasoning_content")
         calls = [part for part in parts if isinstance(part, ToolCall)]
         if calls:
-            message["tool_calls"] = [self._call(call, f"{field}.tool_calls") for call in calls]
+            message["tool_calls"] = [
+                self._call(call, named[call.call_id], f"{field}.tool_calls") for call in calls
+            ]
         return message
 
-    def _result(self, result: ToolResult, field: str, names: Mapping[str, str]) -> dict[str, Any]:
+    def _result(
+        self, result: ToolResult, field: str, named: Mapping[str, ToolCall]
+    ) -> dict[str, Any]:
+        call = named[result.call_id]
         message: dict[str, Any] = {
             "role": Role.TOOL.value,
-            "tool_call_id": self._passing(result.call_id, f"{field}.tool_call_id"),
+            "tool_call_id": self._passing(call.call_id, f"{field}.tool_call_id"),
             "content": self._content(self._joined(result.parts, field)),
         }
-        if result.call_id in names:
-            message["name"] = self._passing(names[result.call_id], f"{field}.name")
+        if call.name:
+            message["name"] = self._passing(call.name, f"{field}.name")
         return message
 
     def _joined(self, texts: tuple[Text, ...], field: str) -> str:
@@ -99,11 +120,11 @@ class TemplateTurns:
         if isinstance(content, list):
             content = content[0]["text"]
         text = content + more
-        return [{"type": "text", "text": text}] if self._as_parts else text
+        return [{"type": "text", "text": text}] if self._style.as_parts else text
 
-    def _call(self, call: ToolCall, field: str) -> dict[str, Any]:
+    def _call(self, call: ToolCall, named: ToolCall, field: str) -> dict[str, Any]:
         return {
-            "id": self._passing(call.call_id, f"{field}.id"),
+            "id": self._passing(named.call_id, f"{field}.id"),
             "type": "function",
             "function": {
                 "name": self._passing(call.name, f"{field}.function.name"),
@@ -147,6 +168,27 @@ class TemplateTurns:
         if isinstance(value, list | tuple):
             return [self._passed(item, field, depth + 1) for item in value]
         return value
+
+
+def _named_calls(turns: Iterable[Placed], family: Family) -> dict[str, ToolCall]:
+    """By the caller's ID the last call that has it, under the ID that the template is given.
+
+    Results of calls that are not there have a call without a name.
+    """
+    named: dict[str, ToolCall] = {}
+    for placed in turns:
+        for part in placed.turn.parts:
+            if isinstance(part, ToolCall):
+                named[part.call_id] = _with_id(part, family, len(named))
+            elif isinstance(part, ToolResult) and part.call_id not in named:
+                named[part.call_id] = _with_id(ToolCall(part.call_id, "", ""), family, len(named))
+    return named
+
+
+def _with_id(call: ToolCall, family: Family, number: int) -> ToolCall:
+    if family.call_id is None:
+        return call
+    return replace(call, call_id=family.call_id(call.name, number))
 
 
 def check_text(text: str, field: str) -> None:

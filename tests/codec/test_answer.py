@@ -6,10 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.codec.answer import Answer
-from services.codec.decoding import Decoding
+from services.codec.answer import Answer, AnswerTerms
+from services.codec.conversation import Conversation
 from services.codec.events import EndReason, Finish, OutputEvent, Start, TextDelta, Usage
-from services.codec.request import Ending
+from services.codec.output.families import PLAIN
+from services.codec.outputs import Outputs
+from services.codec.request import Ending, Request
 from services.shared.errors import Code, Internal
 from services.shared.stream import events as stream
 from tests.codec_bed import BedMaker
@@ -24,8 +26,13 @@ def finished(count: int) -> stream.Finished:
 
 
 def answer_of(beds: BedMaker, *stop: str, fills_context: bool = False) -> Answer:
-    decoding = Decoding(beds.encoder.tokenizer, Ending(stop=stop))
-    return Answer(decoding, fills_context=fills_context)
+    request = Request(model="m", prompt=Conversation(()), ending=Ending(stop=stop))
+    cursors = Outputs(beds.encoder.tokenizer, PLAIN).cursors(request, [[1]])
+    return Answer(cursors, AnswerTerms(fills_context=[fills_context]))
+
+
+def of_one(*events: stream.Event) -> list[tuple[int, stream.Event]]:
+    return [(0, event) for event in events]
 
 
 def told(events: list[OutputEvent]) -> tuple[str, list[OutputEvent]]:
@@ -45,12 +52,14 @@ def test_answer_does_not_depend_on_portions(
             portions.append([stream.Tokens(at, ids[at : at + cut])])
             at = min(at + cut, len(ids))
     portions.append([finished(len(ids))])
-    at_once = answer_of(beds, *stops).take([event for portion in portions for event in portion])
+    at_once = answer_of(beds, *stops).take(
+        of_one(*(event for portion in portions for event in portion))
+    )
     answer = answer_of(beds, *stops)
     piecewise: list[OutputEvent] = []
     for portion in portions:
         if not answer.is_complete:
-            piecewise += answer.take(portion)
+            piecewise += answer.take(of_one(*portion))
     assert told(piecewise) == told(at_once)
     assert told(piecewise)[0] == (TEXT if not stops else "a b ")
 
@@ -58,7 +67,7 @@ def test_answer_does_not_depend_on_portions(
 def test_events_have_the_documented_order(beds: BedMaker) -> None:
     ids = beds.encoder.encode_text("hello")
     tokens = stream.Tokens(0, ids)
-    assert answer_of(beds).take([ACCEPTED, tokens, finished(len(ids))]) == [
+    assert answer_of(beds).take(of_one(ACCEPTED, tokens, finished(len(ids)))) == [
         Start(prompt_tokens=9, cached_tokens=4),
         TextDelta("hello"),
         Finish(reason=EndReason.MAX_TOKENS),
@@ -67,24 +76,24 @@ def test_events_have_the_documented_order(beds: BedMaker) -> None:
 
 
 def test_limit_at_the_end_of_the_context_is_a_full_context(beds: BedMaker) -> None:
-    events = answer_of(beds, fills_context=True).take([ACCEPTED, finished(0)])
+    events = answer_of(beds, fills_context=True).take(of_one(ACCEPTED, finished(0)))
     assert Finish(reason=EndReason.CONTEXT_FULL) in events
 
 
 def test_second_acceptance_is_not_told(beds: BedMaker) -> None:
-    assert len(answer_of(beds).take([ACCEPTED, ACCEPTED])) == 1
+    assert len(answer_of(beds).take(of_one(ACCEPTED, ACCEPTED))) == 1
 
 
 def test_tokens_before_acceptance_are_the_engines_fault(beds: BedMaker) -> None:
     with pytest.raises(Internal):
-        answer_of(beds).take([stream.Tokens(0, [5])])
+        answer_of(beds).take(of_one(stream.Tokens(0, [5])))
 
 
 def test_failure_after_text_keeps_the_text(beds: BedMaker) -> None:
     answer = answer_of(beds)
-    answer.take([ACCEPTED])
+    answer.take(of_one(ACCEPTED))
     failed = stream.Failed(code=Code.DATA_LOSS, message="10.0.0.1 lied")
-    events = answer.take([stream.Tokens(0, beds.encoder.encode_text("so far")), failed])
+    events = answer.take(of_one(stream.Tokens(0, beds.encoder.encode_text("so far")), failed))
     assert events == [TextDelta("so far")]
     assert isinstance(answer.failure, Internal)
     assert answer.failure.message == "internal error"
@@ -93,5 +102,5 @@ def test_failure_after_text_keeps_the_text(beds: BedMaker) -> None:
 def test_text_withheld_for_a_stop_string_comes_out_at_the_end(beds: BedMaker) -> None:
     answer = answer_of(beds, "STOP!")
     ids = beds.encoder.encode_text("and STOP")
-    text, _ = told(answer.take([ACCEPTED, stream.Tokens(0, ids), finished(len(ids))]))
+    text, _ = told(answer.take(of_one(ACCEPTED, stream.Tokens(0, ids), finished(len(ids)))))
     assert text == "and STOP"

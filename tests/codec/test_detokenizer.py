@@ -19,10 +19,9 @@ def byte_ids(tokenizer: Tokenizer, data: bytes) -> list[int]:
     return [by_byte[bytes([byte])] for byte in data]
 
 
-def run(tokenizer: Tokenizer, groups: list[list[int]]) -> tuple[str, int]:
+def run(tokenizer: Tokenizer, groups: list[list[int]]) -> str:
     detokenizer = Detokenizer(tokenizer)
-    released = [detokenizer.push(group) for group in groups] + [detokenizer.finish()]
-    return "".join(part.text for part in released), sum(part.token_count for part in released)
+    return "".join([*map(detokenizer.push, groups), detokenizer.finish()])
 
 
 @given(groups=st.lists(st.lists(st.integers(0, 49_160), max_size=6), max_size=8))
@@ -30,9 +29,10 @@ def test_grouping_changes_nothing(tokenizer: Tokenizer, groups: list[list[int]])
     ids = [token for group in groups for token in group]
     visible = [token for token in ids if token not in tokenizer.control_ids]
     data = b"".join(map(tokenizer.token_bytes, visible))
-    expected = data.decode(errors="replace"), len(ids)
+    expected = data.decode(errors="replace")
     assert run(tokenizer, groups) == expected
-    assert run(tokenizer, [[token] for token in ids]) == expected
+    detokenizer = Detokenizer(tokenizer)
+    assert "".join([*map(detokenizer.push_one, ids), detokenizer.finish()]) == expected
 
 
 # SmolLM2's vocabulary lacks some bytes, and its tokenizer drops them.
@@ -44,35 +44,40 @@ def test_text_comes_back_without_replacement_characters(tokenizer: Tokenizer, te
     if "\N{REPLACEMENT CHARACTER}" in text:
         return
     detokenizer = Detokenizer(tokenizer)
-    parts = [detokenizer.push([token]).text for token in tokenizer.encode_plainly(text)]
+    parts = [detokenizer.push([token]) for token in tokenizer.encode_plainly(text)]
     assert all("\N{REPLACEMENT CHARACTER}" not in part for part in parts)
-    assert "".join(parts) + detokenizer.finish().text == text
+    assert "".join(parts) + detokenizer.finish() == text
 
 
-def test_split_character_waits_and_its_tokens_with_it(tokenizer: Tokenizer) -> None:
+def test_split_character_waits(tokenizer: Tokenizer) -> None:
     first, second, third, fourth = byte_ids(tokenizer, "😀".encode())
     detokenizer = Detokenizer(tokenizer)
-    held = detokenizer.push([*byte_ids(tokenizer, b"a"), first, second])
-    assert (held.text, held.token_count) == ("a", 1)
-    assert detokenizer.push([third]).token_count == 0
-    done = detokenizer.push([fourth])
-    assert (done.text, done.token_count) == ("😀", 4)
+    assert detokenizer.push([*byte_ids(tokenizer, b"a"), first, second]) == "a"
+    assert detokenizer.is_waiting
+    assert detokenizer.push([third]) == ""
+    assert detokenizer.push([fourth]) == "😀"
+    assert not detokenizer.is_waiting
 
 
 def test_unfinished_character_becomes_one_replacement_at_the_end(tokenizer: Tokenizer) -> None:
     detokenizer = Detokenizer(tokenizer)
-    assert detokenizer.push(byte_ids(tokenizer, "😀".encode()[:3])).text == ""
-    end = detokenizer.finish()
-    assert (end.text, end.token_count) == ("\N{REPLACEMENT CHARACTER}", 3)
+    assert detokenizer.push(byte_ids(tokenizer, "😀".encode()[:3])) == ""
+    assert detokenizer.finish() == "\N{REPLACEMENT CHARACTER}"
 
 
 def test_control_tokens_print_nothing_unless_shown(tokenizer: Tokenizer) -> None:
     ids = [1, *tokenizer.encode_plainly("user"), 2]
-    assert Detokenizer(tokenizer).push(ids).text == "user"
+    assert Detokenizer(tokenizer).push(ids) == "user"
     shown = Detokenizer(tokenizer, shown=frozenset({2}))
-    assert shown.push(ids).text == "user<|im_end|>"
+    assert shown.push(ids) == "user<|im_end|>"
+
+
+def test_token_with_a_character_of_its_own_ends_what_was_unfinished(tokenizer: Tokenizer) -> None:
+    detokenizer = Detokenizer(tokenizer, characters={2: "\ud800"})
+    assert detokenizer.push_one(byte_ids(tokenizer, b"\xf0")[0]) == ""
+    assert detokenizer.push_one(2) == "\N{REPLACEMENT CHARACTER}\ud800"
+    assert detokenizer.push_one(1) == ""
 
 
 def test_unknown_ids_print_nothing(tokenizer: Tokenizer) -> None:
-    released = Detokenizer(tokenizer).push([tokenizer.vocabulary_size + 5, -1])
-    assert (released.text, released.token_count) == ("", 2)
+    assert Detokenizer(tokenizer).push([tokenizer.vocabulary_size + 5, -1]) == ""

@@ -16,7 +16,7 @@ from services.codec.conversation import (
     ToolResult,
     Turn,
 )
-from services.codec.turns import TemplateTurns, check_text
+from services.codec.turns import TemplateTurns, TurnStyle, check_text
 from services.shared.errors import InvalidRequest
 
 
@@ -26,7 +26,7 @@ def checked(text: str, field: str) -> str:
 
 
 def messages(*turns: Turn, as_parts: bool = False, end: str = "") -> Any:
-    maker = TemplateTurns(checked, as_parts=as_parts)
+    maker = TemplateTurns(checked, TurnStyle(as_parts=as_parts))
     return maker.variables(Conversation(turns), end=end)["messages"]
 
 
@@ -85,7 +85,7 @@ def variables(tool: Tool | None = None, **kwargs: Any) -> dict[str, Any]:
         tools=(tool,) if tool else (),
         rendering=Rendering(template_kwargs=kwargs),
     )
-    return TemplateTurns(checked, as_parts=False).variables(conversation, end="")
+    return TemplateTurns(checked, TurnStyle()).variables(conversation, end="")
 
 
 @pytest.mark.parametrize("name", ["messages", "tools", "add_generation_prompt", "bos_token"])
