@@ -25,8 +25,14 @@ BODY: dict[str, Any] = {
     "model": MODEL,
     "max_tokens": 50,
     "messages": [{"role": "user", "content": "hi"}],
+    # Each protocol ignores what belongs to another.
+    "input": "hi",
 }
-PATHS = {"ChatCompletions": "/v1/chat/completions", "Messages": "/v1/messages"}
+PATHS = {
+    "ChatCompletions": "/v1/chat/completions",
+    "Messages": "/v1/messages",
+    "Responses": "/v1/responses",
+}
 
 
 @pytest.fixture
@@ -46,7 +52,7 @@ def http_body(**changes: Any) -> HttpBody:
 
 
 def without_names(text: str) -> str:
-    return re.sub(r'"(chatcmpl-|msg_)[0-9a-f]{24}"|"created":\d+', "", text)
+    return re.sub(r'"(chatcmpl-|cmpl-|resp_|msg_)[0-9a-f]{24,28}"|"created(_at)?":\d+', "", text)
 
 
 @pytest.mark.parametrize("method", PATHS)
@@ -101,6 +107,7 @@ async def test_counts_and_models(bed: Bed, stub: Any) -> None:
     counted = json.loads((await stub.CountTokens(http_body())).data)
     await stub.ChatCompletions(http_body()).read()
     assert counted == {"input_tokens": len(bed.engine.generations[0].prompt_ids)}
+    assert json.loads((await stub.CountInputTokens(http_body())).data)["input_tokens"] > 0
     models = json.loads((await stub.ListModels(pb.ListModelsRequest())).data)
     assert models["data"][0]["id"] == MODEL
 

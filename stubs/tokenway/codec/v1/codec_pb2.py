@@ -26,7 +26,7 @@ from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
 from google.api import httpbody_pb2 as google_dot_api_dot_httpbody__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dtokenway/codec/v1/codec.proto\x12\x11tokenway.codec.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x19google/api/httpbody.proto\"\x13\n\x11ListModelsRequest\"\x1d\n\rEncodeRequest\x12\x0c\n\x04text\x18\x01 \x01(\t\"#\n\x0e\x45ncodeResponse\x12\x11\n\ttoken_ids\x18\x01 \x03(\r\"\"\n\rDecodeRequest\x12\x11\n\ttoken_ids\x18\x01 \x03(\r\"\x1e\n\x0e\x44\x65\x63odeResponse\x12\x0c\n\x04text\x18\x01 \x01(\t2\xbb\x04\n\x0c\x43odecService\x12`\n\x0f\x43hatCompletions\x12\x14.google.api.HttpBody\x1a\x14.google.api.HttpBody\"\x1f\x82\xd3\xe4\x93\x02\x19\"\x14/v1/chat/completions:\x01*0\x01\x12Q\n\x08Messages\x12\x14.google.api.HttpBody\x1a\x14.google.api.HttpBody\"\x17\x82\xd3\xe4\x93\x02\x11\"\x0c/v1/messages:\x01*0\x01\x12_\n\x0b\x43ountTokens\x12\x14.google.api.HttpBody\x1a\x14.google.api.HttpBody\"$\x82\xd3\xe4\x93\x02\x1e\"\x19/v1/messages/count_tokens:\x01*\x12\\\n\nListModels\x12$.tokenway.codec.v1.ListModelsRequest\x1a\x14.google.api.HttpBody\"\x12\x82\xd3\xe4\x93\x02\x0c\x12\n/v1/models\x12\x64\n\x06\x45ncode\x12 .tokenway.codec.v1.EncodeRequest\x1a!.tokenway.codec.v1.EncodeResponse\"\x15\x82\xd3\xe4\x93\x02\x0f\"\n/v1/encode:\x01*\x12Q\n\x06\x44\x65\x63ode\x12 .tokenway.codec.v1.DecodeRequest\x1a!.tokenway.codec.v1.DecodeResponse(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dtokenway/codec/v1/codec.proto\x12\x11tokenway.codec.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x19google/api/httpbody.proto\"\x13\n\x11ListModelsRequest\"\x1d\n\rEncodeRequest\x12\x0c\n\x04text\x18\x01 \x01(\t\"#\n\x0e\x45ncodeResponse\x12\x11\n\ttoken_ids\x18\x01 \x03(\r\"\"\n\rDecodeRequest\x12\x11\n\ttoken_ids\x18\x01 \x03(\r\"\x1e\n\x0e\x44\x65\x63odeResponse\x12\x0c\n\x04text\x18\x01 \x01(\t2\xd0\x06\n\x0c\x43odecService\x12`\n\x0f\x43hatCompletions\x12\x14.google.api.HttpBody\x1a\x14.google.api.HttpBody\"\x1f\x82\xd3\xe4\x93\x02\x19\"\x14/v1/chat/completions:\x01*0\x01\x12Q\n\x08Messages\x12\x14.google.api.HttpBody\x1a\x14.google.api.HttpBody\"\x17\x82\xd3\xe4\x93\x02\x11\"\x0c/v1/messages:\x01*0\x01\x12S\n\tResponses\x12\x14.google.api.HttpBody\x1a\x14.google.api.HttpBody\"\x18\x82\xd3\xe4\x93\x02\x12\"\r/v1/responses:\x01*0\x01\x12W\n\x0b\x43ompletions\x12\x14.google.api.HttpBody\x1a\x14.google.api.HttpBody\"\x1a\x82\xd3\xe4\x93\x02\x14\"\x0f/v1/completions:\x01*0\x01\x12_\n\x0b\x43ountTokens\x12\x14.google.api.HttpBody\x1a\x14.google.api.HttpBody\"$\x82\xd3\xe4\x93\x02\x1e\"\x19/v1/messages/count_tokens:\x01*\x12\x65\n\x10\x43ountInputTokens\x12\x14.google.api.HttpBody\x1a\x14.google.api.HttpBody\"%\x82\xd3\xe4\x93\x02\x1f\"\x1a/v1/responses/input_tokens:\x01*\x12\\\n\nListModels\x12$.tokenway.codec.v1.ListModelsRequest\x1a\x14.google.api.HttpBody\"\x12\x82\xd3\xe4\x93\x02\x0c\x12\n/v1/models\x12\x64\n\x06\x45ncode\x12 .tokenway.codec.v1.EncodeRequest\x1a!.tokenway.codec.v1.EncodeResponse\"\x15\x82\xd3\xe4\x93\x02\x0f\"\n/v1/encode:\x01*\x12Q\n\x06\x44\x65\x63ode\x12 .tokenway.codec.v1.DecodeRequest\x1a!.tokenway.codec.v1.DecodeResponse(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,8 +37,14 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CODECSERVICE'].methods_by_name['ChatCompletions']._serialized_options = b'\202\323\344\223\002\031\"\024/v1/chat/completions:\001*'
   _globals['_CODECSERVICE'].methods_by_name['Messages']._loaded_options = None
   _globals['_CODECSERVICE'].methods_by_name['Messages']._serialized_options = b'\202\323\344\223\002\021\"\014/v1/messages:\001*'
+  _globals['_CODECSERVICE'].methods_by_name['Responses']._loaded_options = None
+  _globals['_CODECSERVICE'].methods_by_name['Responses']._serialized_options = b'\202\323\344\223\002\022\"\r/v1/responses:\001*'
+  _globals['_CODECSERVICE'].methods_by_name['Completions']._loaded_options = None
+  _globals['_CODECSERVICE'].methods_by_name['Completions']._serialized_options = b'\202\323\344\223\002\024\"\017/v1/completions:\001*'
   _globals['_CODECSERVICE'].methods_by_name['CountTokens']._loaded_options = None
   _globals['_CODECSERVICE'].methods_by_name['CountTokens']._serialized_options = b'\202\323\344\223\002\036\"\031/v1/messages/count_tokens:\001*'
+  _globals['_CODECSERVICE'].methods_by_name['CountInputTokens']._loaded_options = None
+  _globals['_CODECSERVICE'].methods_by_name['CountInputTokens']._serialized_options = b'\202\323\344\223\002\037\"\032/v1/responses/input_tokens:\001*'
   _globals['_CODECSERVICE'].methods_by_name['ListModels']._loaded_options = None
   _globals['_CODECSERVICE'].methods_by_name['ListModels']._serialized_options = b'\202\323\344\223\002\014\022\n/v1/models'
   _globals['_CODECSERVICE'].methods_by_name['Encode']._loaded_options = None
@@ -54,5 +60,5 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_DECODERESPONSE']._serialized_start=234
   _globals['_DECODERESPONSE']._serialized_end=264
   _globals['_CODECSERVICE']._serialized_start=267
-  _globals['_CODECSERVICE']._serialized_end=838
+  _globals['_CODECSERVICE']._serialized_end=1115
 # @@protoc_insertion_point(module_scope)

@@ -30,8 +30,26 @@ class CodecServiceStub:
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
+    Responses: _aio.UnaryStreamMultiCallable[_httpbody_pb2.HttpBody, _httpbody_pb2.HttpBody]
+    """OpenAI Responses without state between requests, in the same way.
+    buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    Completions: _aio.UnaryStreamMultiCallable[_httpbody_pb2.HttpBody, _httpbody_pb2.HttpBody]
+    """OpenAI Completions, in the same way.
+    buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
     CountTokens: _aio.UnaryUnaryMultiCallable[_httpbody_pb2.HttpBody, _httpbody_pb2.HttpBody]
     """Tokens of an Anthropic Messages request: its body in, {"input_tokens": n} out.
+    buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    CountInputTokens: _aio.UnaryUnaryMultiCallable[_httpbody_pb2.HttpBody, _httpbody_pb2.HttpBody]
+    """Tokens of an OpenAI Responses request: its body in, an object with "input_tokens" out.
     buf:lint:ignore RPC_REQUEST_STANDARD_NAME
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
@@ -75,12 +93,48 @@ class CodecServiceServicer(metaclass=_abc_1.ABCMeta):
         """
 
     @_abc_1.abstractmethod
+    def Responses(
+        self,
+        request: _httpbody_pb2.HttpBody,
+        context: _aio.ServicerContext[_httpbody_pb2.HttpBody, _abc.AsyncIterator[_httpbody_pb2.HttpBody]],
+    ) -> _abc.AsyncIterator[_httpbody_pb2.HttpBody]:
+        """OpenAI Responses without state between requests, in the same way.
+        buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+
+    @_abc_1.abstractmethod
+    def Completions(
+        self,
+        request: _httpbody_pb2.HttpBody,
+        context: _aio.ServicerContext[_httpbody_pb2.HttpBody, _abc.AsyncIterator[_httpbody_pb2.HttpBody]],
+    ) -> _abc.AsyncIterator[_httpbody_pb2.HttpBody]:
+        """OpenAI Completions, in the same way.
+        buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+
+    @_abc_1.abstractmethod
     def CountTokens(
         self,
         request: _httpbody_pb2.HttpBody,
         context: _aio.ServicerContext[_httpbody_pb2.HttpBody, _abc.Awaitable[_httpbody_pb2.HttpBody]],
     ) -> _abc.Awaitable[_httpbody_pb2.HttpBody]:
         """Tokens of an Anthropic Messages request: its body in, {"input_tokens": n} out.
+        buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+
+    @_abc_1.abstractmethod
+    def CountInputTokens(
+        self,
+        request: _httpbody_pb2.HttpBody,
+        context: _aio.ServicerContext[_httpbody_pb2.HttpBody, _abc.Awaitable[_httpbody_pb2.HttpBody]],
+    ) -> _abc.Awaitable[_httpbody_pb2.HttpBody]:
+        """Tokens of an OpenAI Responses request: its body in, an object with "input_tokens" out.
         buf:lint:ignore RPC_REQUEST_STANDARD_NAME
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
