@@ -12,10 +12,12 @@ from random import Random
 from typing import Any
 
 import pytest
+from tokenway.stream.v1.stream_pb2 import GenerateRequest
 
 from tests.integration.stack import PATIENCE_S, Stack
 from tests.raw_peer import speak
 from tests.security.http_exchange import LEAKS, serves
+from tests.waiting import until
 
 PORTS = ("http", "codec", "router", "engine")
 HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -87,11 +89,19 @@ HEAD = b"".join(
 )
 
 
+MESSAGE = GenerateRequest(prompt_ids=[300] * 40).SerializeToString()
+DATA = b"\0" + len(MESSAGE).to_bytes(4, "big") + MESSAGE
+
+
+def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
+    head = len(payload).to_bytes(3, "big") + bytes((kind, flags))
+    return head + stream.to_bytes(4, "big") + payload
+
+
 def opened_and_reset(stream: int) -> bytes:
     """HTTP/2: a call of Generate that is taken back at once."""
-    number = stream.to_bytes(4, "big")
-    head = len(HEAD).to_bytes(3, "big") + b"\x01\x04" + number + HEAD
-    return head + b"\0\0\x04\x03\0" + number + b"\0\0\0\x08"
+    opened = frame(1, 4, stream, HEAD) + frame(0, 1, stream, DATA)
+    return opened + frame(3, 0, stream, b"\0\0\0\x08")
 
 
 async def test_a_flood_of_calls_taken_back_leaves_others_alone(simulated_stack: Stack) -> None:
@@ -100,9 +110,10 @@ async def test_a_flood_of_calls_taken_back_leaves_others_alone(simulated_stack: 
     for service in stack.services:
         await speak(service.grpc, HTTP2 + SETTINGS + flood)
         assert serves(stack)
+    await until(lambda: not stack.router.describe().load.running)
     for engine in stack.engines:
         load = engine.describe().load
-        assert load.running == load.waiting == 0
+        assert load.waiting == load.outstanding_tokens == 0
         assert load.free_blocks + load.cached_blocks == load.total_blocks
 
 

@@ -57,10 +57,6 @@ BAD: list[tuple[pb.GenerateRequest, grpc.StatusCode, tuple[str, ...]]] = [
             pb.GenerateRequest(prompt_ids=[1], output=types.Output(logprobs=21)),
             ("logprobs", "20", "21"),
         ),
-        (
-            pb.GenerateRequest(prompt_ids=[1], constraint=types.Constraint(regex="(a+)+$")),
-            ("constraint",),
-        ),
     ]
 ] + [(pb.GenerateRequest(prompt_ids=[1], model="no-such"), grpc.StatusCode.NOT_FOUND, ("model",))]
 
