@@ -87,9 +87,9 @@ class CodecServicer(rpc.CodecServiceServicer):
         detokenizer = Detokenizer(tokenizer)
         async for request in request_iterator:
             _check_ids(request.token_ids, tokenizer.vocabulary_size)
-            if text := detokenizer.push(request.token_ids).text:
+            if text := detokenizer.push(request.token_ids):
                 yield pb.DecodeResponse(text=text)
-        if text := detokenizer.finish().text:
+        if text := detokenizer.finish():
             yield pb.DecodeResponse(text=text)
 
     async def _tokens(
