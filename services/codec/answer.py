@@ -33,11 +33,12 @@ class AnswerTerms:
         fills_context: for each prompt, whether its outputs may go on to the end of the context, so
             that to reach the limit of tokens is to fill the context. Prompts have equally many
             outputs, which follow one another.
-        prompt_ids: told at the start, where they are wanted.
+        prompt_ids: told at the start, where they are wanted; so are the texts.
     """
 
     fills_context: Sequence[bool]
     prompt_ids: tuple[int, ...] | None = None
+    prompt_texts: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -139,6 +140,7 @@ class Answer:
             prompt_tokens=sum(first.prompt_tokens for first in firsts),
             cached_tokens=sum(map(_cached, firsts)),
             prompt_ids=self._terms.prompt_ids,
+            prompt_texts=self._terms.prompt_texts,
         )
         early, self._early = self._early, []
         return [start, *early]

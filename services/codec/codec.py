@@ -23,6 +23,7 @@ from services.codec.public_error import public_error
 from services.codec.request import Request
 from services.codec.running import Running
 from services.codec.served_model import ServedModel
+from services.codec.thinking import with_reasoning
 from services.shared.digest import token_digest
 from services.shared.errors import (
     Code,
@@ -30,7 +31,6 @@ from services.shared.errors import (
     InvalidRequest,
     Overloaded,
     ServiceError,
-    Unsupported,
 )
 from services.shared.stream.events import CancelReason, Failed
 from services.shared.stream.generation import Generation
@@ -103,15 +103,21 @@ class Codec:
         )
 
     async def prompt_ids(self, request: Request, exchange: Exchange) -> list[int]:
-        """Token IDs of the prompt, encoded in another thread."""
-        figures = exchange.figures
+        """Token IDs of the prompt, or of all prompts, encoded in another thread."""
+        return [token for ids in await self._prompts(request, exchange) for token in ids]
+
+    async def _prompts(self, request: Request, exchange: Exchange) -> list[list[int]]:
         with span("codec.encode", exchange.trace):
-            if not isinstance(request.prompt, Conversation):
-                raise Unsupported("prompts without a conversation are not supported yet")
-            ids = await asyncio.to_thread(self.encoder.encode, request.prompt)
-        figures["prompt_tokens"] = len(ids)
-        figures["prompt_digest"] = token_digest(ids)
-        return ids
+            prompts = await asyncio.to_thread(self._encoded, request)
+        exchange.figures["prompt_tokens"] = sum(map(len, prompts))
+        exchange.figures["prompt_digest"] = ",".join(map(token_digest, prompts))
+        return prompts
+
+    def _encoded(self, request: Request) -> list[list[int]]:
+        prompt, encoder = request.prompt, self.encoder
+        if not isinstance(prompt, Conversation):
+            return [encoder.encode_raw(raw) for raw in prompt.prompts]
+        return [encoder.encode(with_reasoning(prompt, request.reasoning, encoder.variables))]
 
     async def encode_text(self, text: str) -> list[int]:
         """Token IDs of plain text, encoded in another thread."""
@@ -127,7 +133,7 @@ class Codec:
         """
         with self._slot():
             engine = self._link.engine()
-            prompts = [await self.prompt_ids(request, exchange)]
+            prompts = await self._prompts(request, exchange)
             rooms = [room_for(request, ids, engine.context_length) for ids in prompts]
             terms = Terms(
                 request_id=exchange.request_id,
@@ -140,6 +146,7 @@ class Codec:
                 AnswerTerms(
                     fills_context=[room.is_all for room in rooms],
                     prompt_ids=tuple(prompts[0]) if request.delivery.token_ids else None,
+                    prompt_texts=self._echoed(request),
                 ),
             )
             with span("codec.decode", exchange.trace) as trace:
@@ -150,6 +157,12 @@ class Codec:
                                 yield batch
                 finally:
                     exchange.figures.update(answer.figures())
+
+    def _echoed(self, request: Request) -> tuple[str, ...]:
+        prompt = request.prompt
+        if isinstance(prompt, Conversation) or not request.delivery.echo:
+            return ()
+        return tuple(map(self.encoder.raw_text, prompt.prompts))
 
     def give_up(self) -> None:
         """Ends all answers with an error, for a process that must end."""

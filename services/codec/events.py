@@ -26,7 +26,7 @@ class EndReason(Enum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Start:
-    """All generations were taken. Both counts are of all prompts.
+    """Each prompt was taken. Both counts are of all prompts.
 
     Args:
         prompt_ids: of the one prompt, where they are wanted.
