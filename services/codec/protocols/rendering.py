@@ -29,7 +29,7 @@ EFFORT = choice(
 )
 
 
-def template_kwargs(body: Fields, effort: str | None) -> dict[str, Any]:
+def template_kwargs(body: Fields) -> dict[str, Any]:
     """Variables for the template; all of them are the caller's and as little trusted as text."""
     given = dict(body.optional("chat_template_kwargs", free_object) or {})
     for name in given:
@@ -41,17 +41,26 @@ def template_kwargs(body: Fields, effort: str | None) -> dict[str, Any]:
         given.setdefault(
             "documents", [free_object(item) for item in items(body.value("documents"))]
         )
-    if effort is not None:
-        given.setdefault("reasoning_effort", effort)
-        if effort == "none":
-            given.setdefault("enable_thinking", False)
     return given
 
 
-def reasoning_wish(kwargs: Mapping[str, Any], *, shown: bool) -> ReasoningWish:
-    """What the template is told, as a wish."""
-    effort, thinks = kwargs.get("reasoning_effort"), kwargs.get("enable_thinking")
+def reasoning_wish(
+    kwargs: Mapping[str, Any], *, effort: str | None, thinks: bool | None = None, shown: bool = True
+) -> ReasoningWish:
+    """What the caller says of reasoning.
+
+    Args:
+        kwargs: the caller's own variables of the template, which count more.
+        effort: `none` is not to think.
+        thinks: whether the model is to think; None leaves it to the template.
+        shown: whether the caller gets to see it.
+    """
+    own = kwargs.get("enable_thinking", kwargs.get("thinking"))
+    if isinstance(own, bool):
+        thinks = own
+    elif thinks is None and effort == "none":
+        thinks = False
     mode = ReasoningMode.DEFAULT
-    if isinstance(thinks, bool):
+    if thinks is not None:
         mode = ReasoningMode.ON if thinks else ReasoningMode.OFF
-    return ReasoningWish(mode=mode, effort=effort if isinstance(effort, str) else None, shown=shown)
+    return ReasoningWish(mode=mode, effort=effort, shown=shown)

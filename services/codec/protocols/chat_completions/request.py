@@ -45,7 +45,9 @@ def parse(reading: Reading, body: bytes) -> Request:
         choices=choices_of(chat),
         output_format=_output_format(chat),
         reasoning=reasoning_wish(
-            rendering.template_kwargs, shown=chat.flag("include_reasoning", default=True)
+            rendering.template_kwargs,
+            effort=chat.optional("reasoning_effort", EFFORT),
+            shown=chat.flag("include_reasoning", default=True),
         ),
         priority=priority_of(chat),
         echo=echo_of(chat),
@@ -87,5 +89,4 @@ def _rendering(chat: Fields, turns: tuple[Turn, ...]) -> Rendering:
             "add_generation_prompt must be true unless continue_final_message is",
             field="add_generation_prompt",
         )
-    effort = chat.optional("reasoning_effort", EFFORT)
-    return Rendering(continue_final=continue_final, template_kwargs=template_kwargs(chat, effort))
+    return Rendering(continue_final=continue_final, template_kwargs=template_kwargs(chat))

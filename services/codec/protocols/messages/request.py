@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from services.codec.conversation import Conversation, Rendering
@@ -19,7 +20,7 @@ from services.codec.protocols.sampling import (
     sampling_of,
     stop_strings,
 )
-from services.codec.request import Delivery, OutputFormat, Request
+from services.codec.request import Delivery, OutputFormat, ReasoningWish, Request
 from services.shared.errors import InvalidRequest, Unsupported
 
 MIN_THINKING_TOKENS = 1024
@@ -44,8 +45,7 @@ def _request_of(reading: Reading, message: Fields, *, needs_max_tokens: bool) ->
     turns, continue_final = opened(turns_of(message))
     _refuse_unsupported(message)
     tools = tools_of(message)
-    kwargs, shown = _thinking(message, max_tokens)
-    rendering = Rendering(continue_final, kwargs)
+    rendering = Rendering(continue_final, template_kwargs(message))
     stop = message.optional("stop_sequences", _stop_sequences) or ()
     metadata = message.optional("metadata", fields) or Fields({})
     return Request(
@@ -57,7 +57,7 @@ def _request_of(reading: Reading, message: Fields, *, needs_max_tokens: bool) ->
         cache_salt=cache_salt_of(message),
         affinity=metadata.optional("user_id", text),
         output_format=_output_format(message),
-        reasoning=reasoning_wish(kwargs, shown=shown),
+        reasoning=_reasoning(message, rendering.template_kwargs, max_tokens),
         priority=priority_of(message),
         ignored_tools=tools.ignored,
     )
@@ -83,15 +83,15 @@ def _output_format(message: Fields) -> OutputFormat | None:
     return current or message.optional("output_format", flat_format)
 
 
-def _thinking(message: Fields, max_tokens: int | None) -> tuple[dict[str, Any], bool]:
-    """Variables for the template, and whether thoughts are shown."""
-    kwargs = template_kwargs(message, _output_config(message).optional("effort", EFFORT))
+def _reasoning(message: Fields, kwargs: Mapping[str, Any], max_tokens: int | None) -> ReasoningWish:
+    effort = _output_config(message).optional("effort", EFFORT)
     thinking = message.optional("thinking", fields)
     if thinking is None:
-        return kwargs, True
-    kwargs.setdefault("enable_thinking", thinking.required("type", _THINKING))
+        return reasoning_wish(kwargs, effort=effort)
+    thinks = thinking.required("type", _THINKING)
     _check_budget(thinking, max_tokens)
-    return kwargs, thinking.optional("display", text) != "omitted"
+    shown = thinking.optional("display", text) != "omitted"
+    return reasoning_wish(kwargs, effort=effort, thinks=thinks, shown=shown)
 
 
 def _output_config(message: Fields) -> Fields:

@@ -65,7 +65,7 @@ def parse(reading: Reading, body: bytes) -> Request:
     _refuse_state(asked)
     said = _input_of(asked, reading)
     tools = tools_of(asked, said.tools)
-    rendering = _rendering(asked)
+    rendering = Rendering(template_kwargs=template_kwargs(asked))
     limit = asked.optional("max_output_tokens", integer(1, MAX_COUNT))
     stop = asked.optional("stop", stop_strings) or ()
     return Request(
@@ -77,7 +77,7 @@ def parse(reading: Reading, body: bytes) -> Request:
         cache_salt=cache_salt_of(asked),
         affinity=asked.optional("prompt_cache_key", text) or asked.optional("user", text),
         output_format=_output_format(asked),
-        reasoning=reasoning_wish(rendering.template_kwargs, shown=True),
+        reasoning=reasoning_wish(rendering.template_kwargs, effort=_effort(asked)),
         priority=priority_of(asked),
         echo=_echo(asked),
         ignored_tools=tools.ignored,
@@ -109,10 +109,9 @@ def _input_of(asked: Fields, reading: Reading) -> Input:
     return said
 
 
-def _rendering(asked: Fields) -> Rendering:
+def _effort(asked: Fields) -> str | None:
     reasoning = asked.optional("reasoning", fields) or Fields({}, "reasoning")
-    effort = reasoning.optional("effort", EFFORT)
-    return Rendering(template_kwargs=template_kwargs(asked, effort))
+    return reasoning.optional("effort", EFFORT)
 
 
 def _output_format(asked: Fields) -> OutputFormat | None:
