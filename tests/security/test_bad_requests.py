@@ -9,7 +9,16 @@ import httpx
 import pytest
 
 from tests.integration.stack import Stack
-from tests.security.http_exchange import CHAT, COUNT, MESSAGES, PATHS, connected, refused, serves
+from tests.security.http_exchange import (
+    CHAT,
+    COUNT,
+    MESSAGES,
+    OTHER_PATHS,
+    PATHS,
+    connected,
+    refused,
+    serves,
+)
 
 DEEP = b'{"model":"m","messages":' + b"[" * 10_000 + b"]" * 10_000 + b"}"
 TURN = {"role": "user", "content": "hi"}
@@ -23,7 +32,7 @@ RAW: list[tuple[bytes, tuple[str, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", [*PATHS, *OTHER_PATHS])
 @pytest.mark.parametrize(("raw", "said"), RAW)
 def test_bytes_that_are_no_request(
     simulated_stack: Stack, path: str, raw: bytes, said: tuple[str, ...]

@@ -12,7 +12,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.integration.stack import Stack
-from tests.security.http_exchange import CHAT, COUNT, MESSAGES, PATHS, connected, refused, serves
+from tests.security.http_exchange import (
+    CHAT,
+    COUNT,
+    MESSAGES,
+    OTHER_PATHS,
+    PATHS,
+    connected,
+    refused,
+    serves,
+)
 
 SCALARS = (
     st.none()
@@ -26,7 +35,8 @@ FIELDS = (
     "role content type text name id input function arguments tool_calls tool_call_id model stop "
     "messages system tools tool_choice stream stream_options metadata thinking response_format "
     "temperature top_p top_k seed n logit_bias min_tokens stop_token_ids cache_salt user "
-    "chat_template_kwargs parallel_tool_calls logprobs service_tier max_completion_tokens"
+    "prompt instructions reasoning include chat_template_kwargs parallel_tool_calls logprobs "
+    "service_tier max_completion_tokens"
 )
 NAMES = st.sampled_from(FIELDS.split())
 JSON = st.recursive(
@@ -43,6 +53,15 @@ def client(simulated_stack: Stack) -> Iterator[httpx.Client]:
         yield door
 
 
+WANTED = {
+    CHAT: "choices",
+    MESSAGES: "content",
+    COUNT: "input_tokens",
+    "/v1/responses": "output",
+    "/v1/responses/input_tokens": "input_tokens",
+    "/v1/completions": "choices",
+    "/tokenize": "tokens",
+}
 FUZZED = settings(
     max_examples=100,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
@@ -56,13 +75,12 @@ def check(path: str, answer: httpx.Response) -> None:
     elif answer.headers["content-type"].startswith("text/event-stream"):
         assert "error" not in answer.text
     else:
-        wanted = {CHAT: "choices", MESSAGES: "content", COUNT: "input_tokens"}[path]
-        assert wanted in answer.json()
+        assert WANTED[path] in answer.json()
 
 
 @FUZZED
 @given(
-    path=st.sampled_from(PATHS),
+    path=st.sampled_from([*PATHS, *OTHER_PATHS]),
     changes=st.dictionaries(NAMES, JSON, max_size=3),
     messages=st.none() | st.lists(MESSAGE, max_size=3),
 )
@@ -73,7 +91,8 @@ def test_any_json(
     changes: dict[str, Any],
     messages: list[Any] | None,
 ) -> None:
-    body = {**simulated_stack.chat(), **changes, "max_tokens": 3}
+    asked = {**simulated_stack.chat(), "input": "hi", "prompt": "hi"}
+    body = {**asked, **changes, "max_tokens": 3, "max_output_tokens": 3}
     body.pop("max_completion_tokens", None)
     if messages is not None:
         body["messages"] = messages
@@ -81,11 +100,14 @@ def test_any_json(
 
 
 @FUZZED
-@given(path=st.sampled_from(PATHS), at=st.integers(0, 300), junk=st.binary(max_size=8))
+@given(
+    path=st.sampled_from([*PATHS, *OTHER_PATHS]), at=st.integers(0, 300), junk=st.binary(max_size=8)
+)
 def test_any_bytes(
     simulated_stack: Stack, client: httpx.Client, path: str, at: int, junk: bytes
 ) -> None:
-    body = json.dumps(simulated_stack.chat(max_tokens=3, stop=["x"], seed=5, stream=True)).encode()
+    asked = simulated_stack.chat(max_tokens=3, stop=["x"], seed=5, stream=True)
+    body = json.dumps({"input": "hi", "prompt": "hi", "max_output_tokens": 3, **asked}).encode()
     check(path, client.post(path, content=body[:at] + junk + body[at + len(junk) :]))
 
 
