@@ -24,11 +24,16 @@ ENVIRON = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shape:
-    """Streams that begin at once, each of so many tokens."""
+    """Streams that begin at once, each request of so many tokens."""
 
     streams: int
     prompt_tokens: int = 128
     output_tokens: int = 128
+
+    @property
+    def requests(self) -> int:
+        """One for each stream; more where one would be over before the load tool is awake."""
+        return max(self.streams, 4)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,7 +66,7 @@ def rate_of(report: Mapping[str, Any], shape: Shape) -> float:
     """The rate in guidellm's report; raises RuntimeError where tokens are missing."""
     metrics = report["benchmarks"][0]["metrics"]
     count = metrics["output_token_count"]["successful"]["total_sum"]
-    expected = shape.streams * shape.output_tokens
+    expected = shape.requests * shape.output_tokens
     if count != expected:
         raise RuntimeError(f"expected {expected} output tokens, got {count}")
     return float(metrics["output_tokens_per_second"]["successful"]["mean"])
@@ -78,13 +83,15 @@ def _options(target: Target, shape: Shape, report: Path) -> list[str]:
             "extras": {"body": {"temperature": 0}},
         },
         "profile": {"kind": "concurrent", "streams": shape.streams},
-        "constraint": {"kind": "max_requests", "count": shape.streams},
+        "constraint": {"kind": "max_requests", "count": shape.requests},
         "tokenizer": {"kind": "huggingface_auto", "model": str(target.tokenizer)},
         "data": {
             "kind": "synthetic_text",
             "prompt_tokens": shape.prompt_tokens,
             "output_tokens": shape.output_tokens,
         },
+        # Made before it begins: by default 4,096 more are made while the server is measured.
+        "data-loader": {"kind": "pytorch", "samples": shape.requests, "prefetch_factor": 1},
         "seed": {"kind": "static", "value": secrets.randbelow(2**31)},
         "output": {"kind": "json", "path": str(report)},
     }

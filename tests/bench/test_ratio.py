@@ -10,7 +10,7 @@ from bench.__main__ import verdict
 from bench.load_tool import Shape, rate_of
 from bench.ratio import Ratio, ratios
 
-SHAPE = Shape(streams=2, output_tokens=128)
+SHAPE = Shape(streams=8, output_tokens=128)
 
 
 @pytest.mark.parametrize(
@@ -45,6 +45,6 @@ def _report(tokens: int) -> dict[str, Any]:
 
 
 def test_a_rate_needs_every_token() -> None:
-    assert rate_of(_report(256), SHAPE) == 70.5
-    with pytest.raises(RuntimeError, match="expected 256 output tokens, got 255"):
-        rate_of(_report(255), SHAPE)
+    assert rate_of(_report(1024), SHAPE) == 70.5
+    with pytest.raises(RuntimeError, match="expected 1024 output tokens, got 1023"):
+        rate_of(_report(1023), SHAPE)
