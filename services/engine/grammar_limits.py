@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ from services.shared.stream.generation import Constraint, ConstraintKind
 
 MAX_SCHEMA_BYTES = 256 * 2**10
 MAX_NOTATION_BYTES = 16 * 2**10
-"""Of a regular expression or a grammar; also of all patterns of a schema together."""
+"""Of a regular expression, of a grammar beside its schemas, of all patterns of schemas."""
 
 MAX_DEPTH = 64
 MAX_NODES = 10_000
@@ -21,13 +22,23 @@ MAX_PATTERN_PROPERTIES = 32
 Entry = tuple[str, Any, int]
 
 
+# What a grammar in Lark syntax is made of; JSON schemas stand in it after %json.
+_LEXEME = re.compile(
+    r'"(?:\\.|[^"\\\n])*"|/(?:\\.|[^/\\\n])+/|//[^\n]*|#[^\n]*|(?P<schema>%json\s*)'
+)
+
+
 def check_size(constraint: Constraint) -> None:
     """Raises InvalidRequest naming what there is too much of."""
+    source = constraint.source
+    if constraint.kind is ConstraintKind.REGEX:
+        at_most("bytes", len(source), MAX_NOTATION_BYTES)
+        return
+    at_most("bytes", len(source), MAX_SCHEMA_BYTES)
     if constraint.kind is ConstraintKind.JSON_SCHEMA:
-        at_most("bytes", len(constraint.source), MAX_SCHEMA_BYTES)
-        _check_schema(constraint.source)
+        _check_schema(_schema_at(source.lstrip(), 0)[0])
     else:
-        at_most("bytes", len(constraint.source), MAX_NOTATION_BYTES)
+        _check_grammar(source)
 
 
 def at_most(what: str, count: int, limit: int) -> None:
@@ -37,13 +48,31 @@ def at_most(what: str, count: int, limit: int) -> None:
         )
 
 
-def _check_schema(source: str) -> None:
+def _check_grammar(source: str) -> None:
+    """Counts the schemas of a grammar together, and the rest of it as notation."""
+    schemas, end, rest = [], 0, len(source)
+    while found := _LEXEME.search(source, end):
+        end = found.end()
+        if found["schema"] is not None:
+            schema, after = _schema_at(source, end)
+            schemas.append(schema)
+            rest -= after - end
+            end = after
+    at_most("bytes beside schemas", rest, MAX_NOTATION_BYTES)
+    _check_schema(schemas)
+
+
+def _schema_at(source: str, start: int) -> tuple[Any, int]:
+    """A schema of the source, and where it ends."""
     try:
-        schema = json.loads(source)
+        return json.JSONDecoder().raw_decode(source, start)
     except (ValueError, RecursionError) as error:
         raise InvalidRequest(
             f"constraint must be a JSON schema: {error}", field="constraint"
         ) from error
+
+
+def _check_schema(schema: Any) -> None:
     patterns = 0
     for nodes, (key, value, depth) in enumerate(_entries(schema), start=1):
         at_most("values", nodes, MAX_NODES)

@@ -66,6 +66,11 @@ BOMBS: dict[str, Callable[[], Constraint]] = {
     "patterns": lambda: schema({"anyOf": [{"pattern": "(a|b)?" * 400}] * 10}),
     "regex": lambda: regex("(a|b)?" * 40_000),
     "grammar": lambda: lark("\n".join(f'r{index}: "a"' for index in range(600_000))),
+    "notation": lambda: lark("start: /" + "(a|b)?" * 10_000 + "/"),
+    "hidden notation": lambda: lark('start: /%json {"a": "' + "(a|b)?" * 10_000 + '"}/'),
+    "pattern in a grammar": lambda: lark(
+        'start: %json {"pattern": "' + "(a|b)?" * 3000 + '"} "x"',
+    ),
 }
 
 
@@ -104,6 +109,13 @@ def test_small_sources_of_large_grammars_run_into_the_compilers_limits(
 ) -> None:
     with pytest.raises(InvalidRequest, match="constraint cannot be compiled"):
         grammars.matcher(constraint, [])
+
+
+def test_a_grammar_may_hold_large_schemas_beside_a_little_notation(
+    grammars: GrammarCompiler,
+) -> None:
+    tools = {"anyOf": [{"const": f"{'long ' * 30}{index}"} for index in range(300)]}
+    assert any(grammars.matcher(lark(f'start: "<" %json {json.dumps(tools)} ">"'), []).allowed())
 
 
 def test_grammars_are_remembered_up_to_a_count(model_folder: ModelFolder) -> None:
