@@ -12,11 +12,11 @@ from services.codec.protocols.fields import (
     fields,
     filled_text,
     flag,
-    free_object,
     list_of,
     text,
 )
 from services.codec.protocols.json_body import object_of
+from services.codec.protocols.schema import schema
 from services.codec.request import Grammar, JsonObject, JsonSchema, OutputFormat, Regex
 from services.shared.errors import InvalidRequest
 
@@ -68,18 +68,18 @@ def extended_format(body: Fields) -> OutputFormat | None:
 
 
 def _schema_of(holder: Fields) -> JsonSchema:
-    return JsonSchema(holder.required("schema", free_object))
+    return JsonSchema(holder.required("schema", schema))
 
 
 def _json(value: Value) -> JsonSchema:
     """A schema, or its text."""
     if not isinstance(value.json, str):
-        return JsonSchema(free_object(value))
+        return JsonSchema(schema(value))
     try:
         parsed = object_of(text(value).encode()).values
     except InvalidRequest:
         raise value.invalid("a JSON schema") from None
-    return JsonSchema(free_object(Value(parsed, value.path)))
+    return JsonSchema(schema(Value(parsed, value.path)))
 
 
 def _regex(value: Value) -> Regex:

@@ -12,6 +12,7 @@ from services.codec.protocols.fields import (
     free_object,
     text,
 )
+from services.codec.protocols.schema import schema as followed
 
 MAX_NAME_CHARACTERS = 128
 FORBIDDEN = frozenset("\"'`\\<>{}[]|")
@@ -38,7 +39,8 @@ def tool_name(value: Value) -> str:
 
 def tool_of(definition: Fields, schema_name: str) -> Tool:
     """A function; `schema_name` is how the protocol names its schema. No schema takes nothing."""
-    schema = dict(definition.optional(schema_name, free_object) or {})
+    strict = definition.flag("strict")
+    schema = dict(definition.optional(schema_name, followed if strict else free_object) or {})
     schema.setdefault("type", "object")
     if schema["type"] == "object":
         schema.setdefault("properties", {})
@@ -46,7 +48,7 @@ def tool_of(definition: Fields, schema_name: str) -> Tool:
         name=definition.required("name", tool_name),
         description=definition.optional("description", text),
         schema=schema,
-        strict=definition.flag("strict"),
+        strict=strict,
     )
 
 
