@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from time import monotonic, time
 
 from services.codec.answer import Answer, AnswerTerms
+from services.codec.constraint import may_constrain
 from services.codec.conversation import Conversation
 from services.codec.engine_link import Engine, EngineLink
 from services.codec.events import Heartbeat, OutputEvent
@@ -33,7 +34,7 @@ from services.shared.errors import (
     ServiceError,
 )
 from services.shared.stream.events import CancelReason, Failed
-from services.shared.stream.generation import Generation
+from services.shared.stream.generation import Constraint, Generation
 from services.shared.telemetry import span
 
 INLINE_BODY_BYTES = 16 * 2**10
@@ -119,6 +120,11 @@ class Codec:
             return [encoder.encode_raw(raw) for raw in prompt.prompts]
         return [encoder.encode(with_reasoning(prompt, request.reasoning, encoder.variables))]
 
+    async def _constraint(self, request: Request, prompts: list[list[int]]) -> Constraint | None:
+        if not may_constrain(request):
+            return None
+        return await asyncio.to_thread(self._outputs.constraint, request, prompts)
+
     async def encode_text(self, text: str) -> list[int]:
         """Token IDs of plain text, encoded in another thread."""
         return await asyncio.to_thread(self.encoder.encode_text, text)
@@ -139,6 +145,7 @@ class Codec:
                 request_id=exchange.request_id,
                 model=engine.model,
                 timeout_ms=max(1, int(1000 * self._limits.timeout_s)),
+                constraint=await self._constraint(request, prompts),
             )
             generations = generations_of(request, rooms, terms)
             answer = Answer(

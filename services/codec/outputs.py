@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from services.codec.constraint import Vocabulary, constraint_of
 from services.codec.conversation import Conversation, ToolMode
 from services.codec.cursor import Cursor, CursorParts
 from services.codec.detokenizer import Detokenizer
 from services.codec.ledger import Ledger, TokenWish
 from services.codec.output.calls import Callables
-from services.codec.output.dialect import Dialect
+from services.codec.output.dialect import Dialect, State
 from services.codec.output.family import Family
 from services.codec.output.parser import OutputParser
 from services.codec.request import Delivery, Request
 from services.codec.stops import StopMatcher
 from services.codec.tokenizer import Tokenizer
+from services.shared.stream.generation import Constraint
 
 Tools = Mapping[str, Mapping[str, Any]]
 
@@ -46,6 +48,15 @@ class Outputs:
                 parser = self._parser(request, tools, choice, tail)
                 cursors.append(Cursor(self._parts(request, choice, shown, parser)))
         return cursors
+
+    def constraint(self, request: Request, prompts: Sequence[Sequence[int]]) -> Constraint | None:
+        """What the request demands of the form of its outputs; as slow as its schemas are long."""
+        tail = self._tail(prompts[0]) if self._dialect.thinks else ""
+        vocabulary = Vocabulary(
+            size=self._tokenizer.vocabulary_size, controls=self._tokenizer.controls
+        )
+        is_reasoning = self._dialect.begun(tail) is State.REASONING
+        return constraint_of(request, self.family, vocabulary, is_reasoning=is_reasoning)
 
     def _parser(
         self, request: Request, tools: Tools | None, choice: int, tail: str
