@@ -73,7 +73,7 @@ class Answer:
         stopped, self._stopped = self._stopped, []
         return stopped
 
-    def take(self, events: list[tuple[int, Event]]) -> list[OutputEvent]:
+    def take(self, events: Sequence[tuple[int, Event]]) -> list[OutputEvent]:
         """What the events say. `failure` is set when they end in one.
 
         Raises:

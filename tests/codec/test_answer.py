@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from services.codec.answer import Answer, AnswerTerms
-from services.codec.conversation import Conversation
+from services.codec.conversation import Conversation, Tool
 from services.codec.events import EndReason, Finish, OutputEvent, Start, TextDelta, Usage
-from services.codec.output.families import PLAIN
+from services.codec.output.families import PLAIN, SMOLLM2
 from services.codec.outputs import Outputs
 from services.codec.request import Ending, Request
-from services.shared.errors import Code, Internal
+from services.shared.errors import Code, Internal, ServiceError
 from services.shared.stream import events as stream
 from tests.codec_bed import BedMaker
 
@@ -104,3 +106,86 @@ def test_text_withheld_for_a_stop_string_comes_out_at_the_end(beds: BedMaker) ->
     ids = beds.encoder.encode_text("and STOP")
     text, _ = told(answer.take(of_one(ACCEPTED, stream.Tokens(0, ids), finished(len(ids)))))
     assert text == "and STOP"
+
+
+def answer_with(beds: BedMaker, choices: int, **request: Any) -> Answer:
+    asked = Request(model="m", prompt=Conversation(()), choices=choices, **request)
+    cursors = Outputs(beds.encoder.tokenizer, PLAIN).cursors(asked, [[1]])
+    return Answer(cursors, AnswerTerms(fills_context=[False]))
+
+
+def test_outputs_to_one_prompt_are_one_answer(beds: BedMaker) -> None:
+    answer = answer_with(beds, 3, ending=Ending(stop=("STOP",)))
+    ids = [beds.encoder.encode_text(text) for text in ("zero", "one STOP more", "two")]
+    tokens = [(choice, stream.Tokens(0, ids[choice])) for choice in (2, 0, 1)]
+    events = answer.take([(2, ACCEPTED), tokens[0], (0, ACCEPTED), (1, ACCEPTED)])
+    assert events == [Start(prompt_tokens=9, cached_tokens=4), TextDelta("two", 2)]
+    assert answer.take(tokens[1:]) == [
+        TextDelta("zero", 0),
+        TextDelta("one ", 1),
+        Finish(reason=EndReason.STOP_STRING, stop="STOP", choice=1),
+    ]
+    assert answer.stopped() == [1]
+    assert answer.stopped() == []
+    assert answer.take([(2, finished(5)), (1, finished(9))]) == [
+        Finish(reason=EndReason.MAX_TOKENS, choice=2)
+    ]
+    assert not answer.is_complete
+    count = 5 + 6 + len(beds.encoder.encode_text("one STOP"))
+    assert answer.take([(0, finished(6))]) == [
+        Finish(reason=EndReason.MAX_TOKENS, choice=0),
+        Usage(prompt_tokens=9, cached_tokens=4, completion_tokens=count),
+    ]
+    assert answer.is_complete
+
+
+def test_one_failure_fails_the_answer(beds: BedMaker) -> None:
+    answer = answer_with(beds, 2)
+    failed = stream.Failed(code=Code.UNAVAILABLE, message="gone")
+    with pytest.raises(ServiceError):
+        answer.take([(0, ACCEPTED), (1, failed)])
+    answer = answer_with(beds, 2)
+    answer.take([(0, ACCEPTED), (1, ACCEPTED)])
+    assert answer.take([(1, failed)]) == []
+    assert answer.failure is not None
+
+
+def test_start_waits_for_each_prompt(beds: BedMaker) -> None:
+    asked = Request(model="m", prompt=Conversation(()), choices=2)
+    cursors = Outputs(beds.encoder.tokenizer, PLAIN).cursors(asked, [[1], [2]])
+    answer = Answer(cursors, AnswerTerms(fills_context=[False, True]))
+    assert answer.take([(0, ACCEPTED), (1, ACCEPTED)]) == []
+    assert answer.take([(3, ACCEPTED)]) == [Start(prompt_tokens=18, cached_tokens=8)]
+    assert answer.take([(2, ACCEPTED), (2, finished(1)), (0, finished(1))]) == [
+        Finish(reason=EndReason.CONTEXT_FULL, choice=2),
+        Finish(reason=EndReason.MAX_TOKENS, choice=0),
+    ]
+
+
+CALL = '<tool_call>[{"name": "f", "arguments": {}}'
+
+
+@pytest.mark.parametrize(
+    ("output", "reason", "expected"),
+    [
+        (CALL + "]</tool_call>", stream.FinishReason.END_OF_TEXT, EndReason.TOOL_CALLS),
+        (CALL + "]</tool_call>", stream.FinishReason.MAX_TOKENS, EndReason.TOOL_CALLS),
+        (CALL, stream.FinishReason.END_OF_TEXT, EndReason.TOOL_CALLS),
+        (CALL[:-2], stream.FinishReason.MAX_TOKENS, EndReason.MAX_TOKENS),
+        (CALL + "," + CALL[12:-2], stream.FinishReason.MAX_TOKENS, EndReason.MAX_TOKENS),
+        (CALL[:-2], stream.FinishReason.END_OF_TEXT, EndReason.END_OF_TEXT),
+        ("words", stream.FinishReason.END_OF_TEXT, EndReason.END_OF_TEXT),
+    ],
+)
+def test_answer_ends_for_its_calls_where_it_has_any(
+    beds: BedMaker, output: str, reason: stream.FinishReason, expected: EndReason
+) -> None:
+    prompt = Conversation((), (Tool("f", None, {}),))
+    cursors = Outputs(beds.encoder.tokenizer, SMOLLM2).cursors(
+        Request(model="m", prompt=prompt), [[1]]
+    )
+    answer = Answer(cursors, AnswerTerms(fills_context=[False]))
+    usage = stream.Usage(prompt_tokens=9, cached_tokens=4, completion_tokens=7)
+    tokens = stream.Tokens(0, beds.encoder.encode_text(output))
+    events = answer.take(of_one(ACCEPTED, tokens, stream.Finished(reason=reason, usage=usage)))
+    assert [event.reason for event in events if isinstance(event, Finish)] == [expected]
