@@ -113,7 +113,9 @@ class Outputs:
         """Control tokens that print; the markers of calls that are not read are text."""
         if delivery.show_control_tokens:
             return self._tokenizer.control_ids
-        return frozenset() if reads_calls else self._dialect.call_ids()
+        if reads_calls:
+            return frozenset()
+        return self._dialect.call_ids() - self._tokenizer.eos_ids
 
     def _tail(self, prompt_ids: Sequence[int]) -> str:
         """The prompt from its last control token on that is no marker."""

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.codec.answer import Answer, AnswerTerms
-from services.codec.conversation import Conversation, Tool
-from services.codec.events import EndReason, Finish, OutputEvent, Start, TextDelta, Usage
+from services.codec.conversation import Conversation, Tool, ToolChoice
+from services.codec.events import EndReason, Finish, OutputEvent, Start, TextDelta, ToolStart, Usage
 from services.codec.output.families import PLAIN, SMOLLM2
 from services.codec.outputs import Outputs
 from services.codec.request import Ending, Request
@@ -189,3 +189,17 @@ def test_answer_ends_for_its_calls_where_it_has_any(
     tokens = stream.Tokens(0, beds.encoder.encode_text(output))
     events = answer.take(of_one(ACCEPTED, tokens, stream.Finished(reason=reason, usage=usage)))
     assert [event.reason for event in events if isinstance(event, Finish)] == [expected]
+
+
+def test_second_call_is_not_waited_for_where_one_is_wanted(beds: BedMaker) -> None:
+    one = ToolChoice(parallel=False)
+    prompt = Conversation((), (Tool("f", None, {}),), one)
+    cursors = Outputs(beds.encoder.tokenizer, SMOLLM2).cursors(
+        Request(model="m", prompt=prompt), [[1]]
+    )
+    answer = Answer(cursors, AnswerTerms(fills_context=[False]))
+    tokens = stream.Tokens(0, beds.encoder.encode_text(CALL + "," + CALL[12:]))
+    events = answer.take(of_one(ACCEPTED, tokens))
+    assert Finish(reason=EndReason.TOOL_CALLS) in events
+    assert sum(isinstance(event, ToolStart) for event in events) == 1
+    assert answer.stopped() == [0]

@@ -139,7 +139,10 @@ def _string(scan: Scanner) -> Steps[str | None]:
     if not (yield from json_value(scan, kept)):
         return None
     value = json.loads(kept.text)
-    return value if isinstance(value, str) else None
+    if not isinstance(value, str):
+        return None
+    # Half of an escaped pair is no character.
+    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 class _Text(_Kept):

@@ -79,6 +79,12 @@ CASES: list[Case] = [
     ("hermes", "", '<tool_call>{"name": "f", "arguments": {}</tool_call>', [call("f", "{}")]),
     ("hermes", "", '<tool_call>{"name": "f", "arguments": {}}}</tool_call>', [call("f", "{}")]),
     (
+        "hermes",
+        "",
+        r'<tool_call>{"name": "f", "arguments": "{\"x\": \"\ud800\"}"}</tool_call>',
+        [call("f", '{"x": "\ufffd"}')],
+    ),
+    (
         "qwen3-coder",
         "<think>\n",
         'hm\n</think>\n\n<tool_call>\n<function=f>\n<parameter=text>\n1 < 2\n\n"q"\n</parameter>\n'
