@@ -12,6 +12,7 @@ from bench.service_process import ROOT
 
 MODULES = (
     "engine_step",
+    "grammar",
     "http_throughput",
     "router_session",
     "scheduling",

@@ -46,6 +46,7 @@ class StepLoop:
 
     def __init__(self, parts: Parts, limits: Limits, publish: Callable[[Results], None]) -> None:
         self._admission = Admission(parts.model, LimitSettings().request_timeout_ms)
+        self._grammars = parts.grammars
         stopper = Stopper(parts.model.end_of_text_ids, parts.model.context_length)
         scheduler = Scheduler(parts.pool, limits)
         self.loop = EngineLoop(scheduler, parts.runner, stopper, publish)
@@ -54,5 +55,8 @@ class StepLoop:
         """Takes generations, and gives the keys of their results."""
         sequences = [self._admission.admit(each) for each in generations]
         for sequence in sequences:
+            constraint = sequence.generation.constraint
+            if constraint is not None and self._grammars is not None:
+                sequence.matcher = self._grammars.matcher(constraint, ())
             self.loop.add(sequence)
         return [sequence.key for sequence in sequences]
