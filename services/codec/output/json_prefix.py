@@ -14,6 +14,11 @@ _PLAIN = re.compile(r'[^"\\\x00-\x1f]+')
 _LITERALS = {"t": "rue", "f": "alse", "n": "ull"}
 _CLOSES = {"{": "}", "[": "]"}
 
+# Escaped characters beyond U+FFFF are pairs; strict readers refuse half of one.
+_HIGH = re.compile("[dD][89abAB]")
+_LOW_HALF = re.compile("[dD][c-fC-F]")
+_LOW = r"\udc00"
+
 # Of a number: what was read last, and what may come then.
 _NUMBER = {
     "-": {"0": "0", **dict.fromkeys("123456789", "int")},
@@ -26,6 +31,7 @@ _NUMBER = {
     "power": dict.fromkeys(_DIGITS, "power"),
 }
 _BETWEEN = frozenset({"value", "value_or_end", "key_or_end", "key", "colon", "comma"})
+_IN_STRING = frozenset({"string", "escape", "hex", "pair", "pair_escape"})
 _WHOLE_NUMBERS = frozenset({"0", "int", "fraction", "power"})
 
 
@@ -42,6 +48,8 @@ class JsonPrefix:
         self._state = "value"
         self._is_key = False
         self._rest = ""
+        self._digits = ""
+        self._is_low = False
         self.is_complete = False
         self.is_broken = False
 
@@ -63,7 +71,9 @@ class JsonPrefix:
         ends = {
             "string": '"',
             "escape": '""',
-            "hex": "0" * len(self._rest) + '"',
+            "hex": self._escape_rest() + '"',
+            "pair": _LOW + '"',
+            "pair_escape": _LOW[1:] + '"',
             "literal": self._rest,
             "colon": ":null",
             "key": '"":null',
@@ -72,7 +82,7 @@ class JsonPrefix:
         end = ends.get(self._state, "")
         if self._state in _NUMBER and self._state not in _WHOLE_NUMBERS:
             end = "0"
-        if self._state in {"string", "escape", "hex"} and self._is_key:
+        if self._state in _IN_STRING and self._is_key:
             end += ":null"
         return end + "".join(_CLOSES[bracket] for bracket in reversed(self._open))
 
@@ -144,7 +154,7 @@ class JsonPrefix:
 
     def _escape(self, char: str) -> bool:
         if char == "u":
-            self._state, self._rest = "hex", "0000"
+            self._state, self._digits, self._is_low = "hex", "", False
         elif char in '"\\/bfnrt':
             self._state = "string"
         else:
@@ -152,12 +162,37 @@ class JsonPrefix:
         return True
 
     def _hex(self, char: str) -> bool:
-        if char not in _HEX:
+        """A low half comes after a high one, and nowhere else."""
+        digits = self._digits + char
+        is_half = _LOW_HALF.match(digits) is not None
+        if char not in _HEX or (self._is_low and not is_half and digits not in "dD"):
             return False
-        self._rest = self._rest[1:]
-        if not self._rest:
-            self._state = "string"
+        if is_half and not self._is_low:
+            return False
+        self._digits = digits
+        if len(digits) == 4:
+            self._state = "pair" if _HIGH.match(digits) else "string"
         return True
+
+    def _pair(self, char: str) -> bool:
+        if char != "\\":
+            return False
+        self._state = "pair_escape"
+        return True
+
+    def _pair_escape(self, char: str) -> bool:
+        if char != "u":
+            return False
+        self._state, self._digits, self._is_low = "hex", "", True
+        return True
+
+    def _escape_rest(self) -> str:
+        """What completes an escape, and the pair that it begins."""
+        digits = self._digits
+        if self._is_low and len(digits) < 2:
+            return "dc00"[len(digits) :]
+        rest = "0" * (4 - len(digits))
+        return rest + (_LOW if _HIGH.match(digits + rest) else "")
 
     def _literal(self, char: str) -> bool:
         if char != self._rest[0]:
@@ -191,6 +226,8 @@ class JsonPrefix:
         "string": _string,
         "escape": _escape,
         "hex": _hex,
+        "pair": _pair,
+        "pair_escape": _pair_escape,
         "literal": _literal,
         **dict.fromkeys(_NUMBER, _number),
     }

@@ -14,12 +14,18 @@ _KNOWN = _ARGUMENTS | {"name", "id", "type"}
 
 
 class Taking(Protocol):
-    """What takes the text of arguments as long as it is JSON."""
+    """What takes text as long as it is JSON."""
 
     @property
     def is_complete(self) -> bool: ...
 
     def push(self, text: str) -> int: ...
+
+
+class Arguments(Taking, Protocol):
+    """What takes arguments, also those that are no JSON."""
+
+    def spoil(self, text: str) -> None: ...
 
 
 class _Kept:
@@ -37,6 +43,9 @@ class _Kept:
         taken = self._json.push(text)
         self.text += text[:taken]
         return taken
+
+    def spoil(self, text: str) -> None:
+        """Without a call there is nothing to spoil."""
 
 
 def object_calls(scan: Scanner, calls: Calls, *, only_known: bool = False) -> Steps[bool]:
@@ -107,15 +116,25 @@ def _key(scan: Scanner) -> Steps[str | None]:
     return key
 
 
-def _arguments(scan: Scanner, taking: Taking) -> Steps[bool]:
+def _arguments(scan: Scanner, taking: Arguments) -> Steps[bool]:
     """The value of the arguments: an object, JSON text in a string, or null for none."""
     first = yield from scan.blanks()
     if first == '"':
-        text = yield from _string(scan)
-        return text is not None and taking.push(text) == len(text) and taking.is_complete
+        return (yield from _arguments_in_string(scan, taking))
     if first == "n":
         return (yield from scan.reads("null"))
     return (yield from json_value(scan, taking))
+
+
+def _arguments_in_string(scan: Scanner, taking: Arguments) -> Steps[bool]:
+    kept = _Text()
+    is_whole = yield from json_value(scan, kept)
+    text = json.loads(kept.text) if is_whole else kept.text
+    taken = taking.push(text)
+    if is_whole and taken == len(text) and (taking.is_complete or not text):
+        return True
+    taking.spoil(text[taken:])
+    return False
 
 
 def json_value(scan: Scanner, taking: Taking) -> Steps[bool]:
@@ -139,10 +158,7 @@ def _string(scan: Scanner) -> Steps[str | None]:
     if not (yield from json_value(scan, kept)):
         return None
     value = json.loads(kept.text)
-    if not isinstance(value, str):
-        return None
-    # Half of an escaped pair is no character.
-    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return value if isinstance(value, str) else None
 
 
 class _Text(_Kept):

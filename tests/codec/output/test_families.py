@@ -82,8 +82,9 @@ CASES: list[Case] = [
         "hermes",
         "",
         r'<tool_call>{"name": "f", "arguments": "{\"x\": \"\ud800\"}"}</tool_call>',
-        [call("f", '{"x": "\ufffd"}')],
+        [("call", "f", "", r'"{\"x\": \"\ud800\"}"}', False)],
     ),
+    ("hermes", "", '<tool_call>{"name": "f", "arguments": ""}</tool_call>', [call("f", "{}")]),
     (
         "qwen3-coder",
         "<think>\n",
