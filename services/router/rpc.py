@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 
 LOAD_INTERVAL_S = 1.0
 FAN_OUT_TIMEOUT_S = 10.0
+
+_REFUSALS = (Code.INVALID_ARGUMENT, Code.NOT_FOUND, Code.FAILED_PRECONDITION)
+
+_log = logging.getLogger(__name__)
 
 Response = TypeVar("Response")
 Call = Callable[[rpc.EngineServiceStub], Awaitable[Response]]
@@ -88,8 +93,12 @@ class FleetServicer(rpc.EngineServiceServicer):
 
 
 async def _told(name: str, call: Awaitable[Response]) -> Response:
-    """The response; an error is told on with the replica's name."""
+    """The response; what a replica refuses is told on. Which replica it was is in the log alone."""
     try:
         return await call
     except grpc.aio.AioRpcError as error:
-        raise error_of(Code(error.code().value[0]), f"{name}: {error.details()}") from error
+        _log.warning("%s failed a call to all replicas: %s", name, error.details())
+        code = Code(error.code().value[0])
+        # Texts of other codes may be grpc's own, which name addresses.
+        text = error.details() if code in _REFUSALS else None
+        raise error_of(code, text or "a replica did not answer") from error

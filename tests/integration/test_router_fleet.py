@@ -13,6 +13,7 @@ from tokenway.engine.v1 import engine_pb2_grpc as rpc
 from tokenway.types.v1 import types_pb2 as types
 
 from services.shared.channel import open_channel
+from services.shared.errors import Unavailable
 from services.shared.stream.events import Failed, Finished
 from tests.router.fleet_of_servers import router_over, send, servers
 from tests.router.servicer import MODEL, ScriptedEngine
@@ -56,7 +57,9 @@ async def test_health_is_serving_only_while_a_replica_is_ready() -> None:
         assert await told(status.SERVING)
 
 
-async def test_a_router_describes_its_fleet_and_operates_it() -> None:
+async def test_a_router_describes_its_fleet_and_operates_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     engines = [ScriptedEngine(), ScriptedEngine()]
     async with (
         servers(*engines) as fleet,
@@ -77,7 +80,28 @@ async def test_a_router_describes_its_fleet_and_operates_it() -> None:
         with pytest.raises(grpc.aio.AioRpcError, match="no service cache is configured") as caught:
             await stub.SetServiceCache(request)
         assert caught.value.code() is grpc.StatusCode.FAILED_PRECONDITION
-        assert fleet.addresses[1] in (caught.value.details() or "")
+        assert caught.value.details() == "no service cache is configured"
+        assert fleet.addresses[1] in caplog.text
+
+
+class UnreachableEngine(ScriptedEngine):
+    async def FlushCache(self, request: Any, context: Any) -> pb.FlushCacheResponse:
+        raise Unavailable("failed to connect to ipv4:10.0.0.7:9000")
+
+
+async def test_a_replica_that_fails_an_operation_is_named_in_the_log_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with (
+        servers(UnreachableEngine()) as fleet,
+        router_over(fleet.addresses) as (router, _),
+        open_channel(router.address) as channel,
+    ):
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await rpc.EngineServiceStub(channel).FlushCache(pb.FlushCacheRequest())
+    assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+    assert caught.value.details() == "a replica did not answer"
+    assert f"{fleet.addresses[0]} failed a call" in caplog.text
 
 
 async def test_a_router_without_replicas_describes_nothing() -> None:
