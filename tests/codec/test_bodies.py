@@ -19,6 +19,8 @@ from services.codec.protocols.reading import Reading
 from services.codec.request import Request
 from services.shared.byte_size import ByteSize
 from services.shared.errors import InvalidRequest
+from services.shared.stream.generation import Generation
+from services.shared.stream.generation_wire import generation_from, request_of
 from tests.codec_bed import MODEL, Bed, BedMaker
 
 CHAT = "/v1/chat/completions"
@@ -126,6 +128,14 @@ def test_numbers_are_bounded_or_refused_by_name(protocol: Any, field: str, numbe
     assert 0 <= sampling.temperature <= 2
     assert sampling.seed is None or 0 <= sampling.seed < 2**64
     assert ending.max_tokens is None or 0 <= ending.max_tokens < 2**31
+
+
+@pytest.mark.parametrize("field", ["top_p", "repetition_penalty"])
+@pytest.mark.parametrize("protocol", [CHAT_COMPLETIONS, MESSAGES])
+def test_numbers_too_small_for_the_wire_stay_above_zero_there(protocol: Any, field: str) -> None:
+    request = protocol.parse(READING, json.dumps(body(max_tokens=5, **{field: 1e-300})).encode())
+    sent = request_of(Generation(request_id="r", prompt_ids=[1], sampling=request.sampling))
+    assert 0 < getattr(generation_from(sent).sampling, field) < 1e-37
 
 
 @pytest.mark.parametrize("how", ["announced", "chunked"])

@@ -6,6 +6,7 @@ import hashlib
 
 from services.codec.protocols.fields import (
     Fields,
+    Reader,
     Value,
     filled_text,
     free_object,
@@ -27,16 +28,18 @@ MAX_COUNT = 2**31 - 1
 MAX_CHOICES = 128
 MAX_STOPS = 16
 MAX_STOP_CHARACTERS = 1024
+LEAST_POSITIVE = 2.0**-126
+"""The smallest normal float32, as the engine gets it; what is smaller would get there as 0."""
 
 
 def sampling_of(body: Fields, vocabulary_size: int) -> Sampling:
     top_k = body.optional("top_k", integer(-1, MAX_COUNT))
     seed = body.optional("seed", integer(-(2**63), MAX_SEED))
     temperature = body.optional("temperature", number(0, 2))
-    repetition_penalty = body.optional("repetition_penalty", number(0, 2, above=True))
+    repetition_penalty = body.optional("repetition_penalty", _positive(2))
     return Sampling(
         temperature=1.0 if temperature is None else temperature,
-        top_p=body.optional("top_p", number(0, 1, above=True)),
+        top_p=body.optional("top_p", _positive(1)),
         top_k=top_k if top_k is not None and top_k > 0 else None,
         min_p=body.optional("min_p", number(0, 1)),
         presence_penalty=body.optional("presence_penalty", number(-2, 2)) or 0.0,
@@ -92,6 +95,12 @@ def cache_salt_of(body: Fields) -> bytes:
     """The caller's salt as a digest: what the engine gets has one size and no content."""
     salt = body.optional("cache_salt", filled_text)
     return b"" if salt is None else hashlib.sha256(salt.encode()).digest()
+
+
+def _positive(high: float) -> Reader[float]:
+    """Numbers in (0, high] that stay above 0 on the wire."""
+    read = number(0, high, above=True)
+    return lambda value: max(read(value), LEAST_POSITIVE)
 
 
 def _stop_string(value: Value) -> str:
