@@ -84,16 +84,12 @@ async def test_a_router_describes_its_fleet_and_operates_it(
         assert fleet.addresses[1] in caplog.text
 
 
-class UnreachableEngine(ScriptedEngine):
-    async def FlushCache(self, request: Any, context: Any) -> pb.FlushCacheResponse:
-        raise Unavailable("failed to connect to ipv4:10.0.0.7:9000")
-
-
 async def test_a_replica_that_fails_an_operation_is_named_in_the_log_alone(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    engine = ScriptedEngine(flush_fails=Unavailable("failed to connect to ipv4:10.0.0.7:9000"))
     async with (
-        servers(UnreachableEngine()) as fleet,
+        servers(engine) as fleet,
         router_over(fleet.addresses) as (router, _),
         open_channel(router.address) as channel,
     ):

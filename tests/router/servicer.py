@@ -9,7 +9,7 @@ from typing import Any
 from tokenway.engine.v1 import engine_pb2 as pb
 from tokenway.engine.v1 import engine_pb2_grpc as engine_rpc
 
-from services.shared.errors import FailedPrecondition, Unavailable
+from services.shared.errors import FailedPrecondition, ServiceError, Unavailable
 from tests.scripted_source import ScriptedSource
 
 MODEL = "test-model"
@@ -25,6 +25,7 @@ class ScriptedEngine(engine_rpc.EngineServiceServicer):
     has_cache: bool = True
     cached_blocks: int = 3
     described: bool = True
+    flush_fails: ServiceError | None = None
 
     async def Describe(self, request: Any, context: Any) -> pb.DescribeResponse:
         if not self.described:
@@ -52,4 +53,6 @@ class ScriptedEngine(engine_rpc.EngineServiceServicer):
         return pb.SetServiceCacheResponse(enabled=request.enabled)
 
     async def FlushCache(self, request: Any, context: Any) -> pb.FlushCacheResponse:
+        if self.flush_fails is not None:
+            raise self.flush_fails
         return pb.FlushCacheResponse(dropped_blocks=self.cached_blocks)
