@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from contextlib import aclosing
+from dataclasses import replace
 
 from starlette.types import Receive, Scope, Send
 
@@ -14,11 +15,12 @@ from services.codec.events import Error, OutputEvent
 from services.codec.exchange import Exchange, note_error
 from services.codec.frames import framed
 from services.codec.http_body import body_of
-from services.codec.http_boundary import exchange_of
+from services.codec.http_boundary import exchange_of, headers_of
 from services.codec.http_reply import send_json
 from services.codec.protocols.reply import Reply
 from services.codec.protocols.wire_protocol import WireProtocol
 from services.codec.request import Request
+from services.codec.session_hint import session_of
 from services.shared.errors import Internal
 
 SSE_HEADERS = [
@@ -43,6 +45,9 @@ class ChatEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         body = await body_of(scope, receive, self._max_body_bytes)
         request = await self._codec.parse(self._protocol.parse, body)
+        # A session is nearer than what a body says, which may be of all that a user does.
+        affinity = session_of(headers_of(scope)) or request.affinity
+        request = replace(request, affinity=affinity)
         exchange = exchange_of(scope)
         exchange.figures["stream"] = request.delivery.stream
         reply = self._codec.reply(request, exchange)
