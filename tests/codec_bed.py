@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, replace
 
 import anthropic
 import openai
@@ -76,11 +76,12 @@ class BedMaker:
         self,
         engine: ScriptedEngine,
         change: Callable[[ServiceSettings], ServiceSettings] = lambda settings: settings,
+        change_door: Callable[[DoorSettings], DoorSettings] = lambda settings: settings,
     ) -> AsyncIterator[Bed]:
         """A codec that is ready, with both SDKs before it."""
         async with (
             serving_engine(engine) as endpoint,
-            serving_codec(self.settings(endpoint, change), self.folder, self.encoder) as service,
+            self.codec(self.settings(endpoint, change), change_door) as service,
         ):
             await until(lambda: service.ready.fault is None)
             url = f"http://{service.http}"
@@ -89,6 +90,12 @@ class BedMaker:
                 anthropic.AsyncAnthropic(base_url=url, api_key="k", max_retries=0) as by_anthropic,
             ):
                 yield Bed(engine=engine, service=service, openai=by_openai, anthropic=by_anthropic)
+
+    def codec(
+        self, settings: CodecSettings, change_door: Callable[[DoorSettings], DoorSettings]
+    ) -> AbstractAsyncContextManager[Service]:
+        changed = replace(settings, server=change_door(settings.server))
+        return serving_codec(changed, self.folder, self.encoder)
 
     def settings(
         self,

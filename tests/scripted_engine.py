@@ -23,6 +23,7 @@ from services.shared.stream.events import (
     Failed,
     Finished,
     FinishReason,
+    Logprobs,
     Tokens,
     Usage,
 )
@@ -101,7 +102,7 @@ class ScriptedEngine:
                     return
                 case list() if not at_limit:
                     ids = step[: None if limit is None else limit - position]
-                    sink(Tokens(position, ids))
+                    sink(Tokens(position, ids, _logprobs(ids, generation.output.logprobs)))
                     position += len(ids)
                 case _:
                     sink(self._finished(FinishReason.MAX_TOKENS, prompt_tokens, position))
@@ -113,6 +114,17 @@ class ScriptedEngine:
             prompt_tokens=prompt_tokens, cached_tokens=cached, completion_tokens=completion
         )
         return Finished(reason=reason, usage=usage)
+
+
+def _logprobs(ids: list[int], top: int | None) -> Logprobs | None:
+    """The drawn token is the most likely; the next IDs follow it."""
+    if top is None:
+        return None
+    return Logprobs(
+        chosen=[-0.5] * len(ids),
+        top_token_ids=[token + at for token in ids for at in range(top)],
+        top_logprobs=[-0.5 - at for _ in ids for at in range(top)],
+    )
 
 
 class _EngineServicer(engine_rpc.EngineServiceServicer):

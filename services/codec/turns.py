@@ -26,7 +26,7 @@ from services.shared.errors import InvalidRequest
 
 MAX_DEPTH = 64
 RESERVED = frozenset(
-    {"messages", "tools", "documents", "add_generation_prompt", "continue_final_message"}
+    {"messages", "tools", "add_generation_prompt", "continue_final_message"}
     | {"bos_token", "eos_token", "unk_token", "pad_token", "sep_token", "cls_token", "mask_token"}
     | {"range", "dict", "namespace", "raise_exception", "strftime_now", "self", "loop", "caller"}
 )

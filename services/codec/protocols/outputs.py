@@ -22,7 +22,7 @@ from services.codec.events import (
     ToolStart,
     Usage,
 )
-from services.codec.protocols.json_closing import closing
+from services.codec.output.json_prefix import JsonPrefix
 
 
 @dataclass(slots=True)
@@ -62,7 +62,11 @@ def object_text(call: Called) -> str:
     """Arguments as the text of a JSON object, of which what was sent is the beginning."""
     if call.valid:
         return call.arguments or "{}"
-    return call.sent + closing(call.sent) if call.sent.strip() else "{}"
+    if not call.sent.strip():
+        return "{}"
+    prefix = JsonPrefix()
+    prefix.push(call.sent)
+    return call.sent + prefix.closing()
 
 
 Item = Said | Thought | Called
