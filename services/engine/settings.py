@@ -45,14 +45,19 @@ class MemorySettings:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SimulationSettings:
-    """What a step of a simulated model takes, in microseconds."""
+    """What a step of a simulated model takes, in microseconds, and how much the model says.
+
+    Outputs end after `output_tokens`; without it, and where a grammar wants more, at their limit.
+    """
 
     step_us: float = 5000.0
     token_us: float = 500.0
+    output_tokens: int | None = None
 
     def __post_init__(self) -> None:
         at_least("step_us", self.step_us, 0)
         at_least("token_us", self.token_us, 0)
+        at_least("output_tokens", self.output_tokens, 1)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

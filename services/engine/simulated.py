@@ -21,6 +21,14 @@ class CostModel:
     token_us: float = 500.0
 
 
+@dataclass(frozen=True, slots=True)
+class EndOfText:
+    """The token that ends an output, and the output tokens before it."""
+
+    token_id: int
+    position: int
+
+
 class SimulatedRunner:
     """Draws token n as a hash of seed, prompt and token n-1.
 
@@ -30,11 +38,13 @@ class SimulatedRunner:
     Args:
         vocabulary: the range that tokens are drawn from.
         cost: how long a step takes.
+        end: after how many tokens an output ends; None: only where its limit is.
     """
 
-    def __init__(self, vocabulary: range, cost: CostModel) -> None:
+    def __init__(self, vocabulary: range, cost: CostModel, end: EndOfText | None = None) -> None:
         self._vocabulary = vocabulary
         self._cost = cost
+        self._end = end
 
     def warm_up(self) -> None:
         """There is nothing to warm."""
@@ -50,6 +60,8 @@ class SimulatedRunner:
         last = sequence.tokens[-1] if position else crc32(repr(sequence.tokens).encode())
         digest = crc32(b"%d %d %d" % (sequence.seed, position, last))
         token_id = self._vocabulary[digest % len(self._vocabulary)]
+        if self._end is not None and position >= self._end.position:
+            token_id = self._end.token_id
         if sequence.matcher is not None:
             token_id = _next_allowed(token_id, sequence.matcher.allowed())
         wanted = sequence.generation.output.logprobs

@@ -8,7 +8,7 @@ from services.engine.grammar_compiler import grammars_of
 from services.engine.model.config import read_config
 from services.engine.parts import BLOCK_SIZE, Parts, existing_folder
 from services.engine.settings import ExecutorSettings
-from services.engine.simulated import CostModel, SimulatedRunner
+from services.engine.simulated import CostModel, EndOfText, SimulatedRunner
 
 DEFAULT_BLOCKS = 65_536
 
@@ -27,6 +27,12 @@ def simulated_parts(settings: ExecutorSettings) -> Parts:
     end_of_text_ids = frozenset(config.eos_ids)
     vocabulary = range(max(end_of_text_ids, default=0) + 256, config.vocabulary_size)
     cost = CostModel(step_us=settings.simulation.step_us, token_us=settings.simulation.token_us)
+    output_tokens = settings.simulation.output_tokens
+    end = (
+        EndOfText(min(end_of_text_ids), output_tokens)
+        if end_of_text_ids and output_tokens is not None
+        else None
+    )
     return Parts(
         model=ServedModel(
             name=folder.name,
@@ -37,7 +43,7 @@ def simulated_parts(settings: ExecutorSettings) -> Parts:
             kv_layout_id="simulated",
         ),
         pool=BlockPool(blocks, BLOCK_SIZE),
-        runner=SimulatedRunner(vocabulary, cost),
+        runner=SimulatedRunner(vocabulary, cost, end),
         device="simulated",
         tokenizer_fingerprint=folder.tokenizer_fingerprint(),
         grammars=grammars_of(folder, config.vocabulary_size, end_of_text_ids),
