@@ -11,6 +11,7 @@ from importlib import import_module
 COMMANDS = {
     "up": ("services.launcher.up", "start all services on this machine"),
     "chat": ("services.launcher.chat", "ask the model and stream the answer"),
+    "connect": ("services.launcher.connect", "show what a client must be told"),
     "model": ("services.launcher.model", "make a model folder (model import)"),
     "probe": ("services.launcher.health_probe", "ask a service whether it can serve"),
     "engine": ("services.engine.__main__", "run one engine"),

@@ -49,9 +49,7 @@ def answer(url: str, model: str | None, text: str) -> Iterator[str]:
         text: what to ask.
     """
     url = url.rstrip("/")
-    if model is None:
-        with _open(url, "/v1/models", None) as response:
-            model = _first_model(_json(response.read(MAX_LINE_BYTES)))
+    model = model or first_model(url)
     body = {"model": model, "messages": [{"role": "user", "content": text}], "stream": True}
     with _open(url, "/v1/chat/completions", json.dumps(body).encode()) as response:
         yield from _pieces(response)
@@ -76,7 +74,10 @@ def _open(url: str, path: str, data: bytes | None) -> Iterator[IO[bytes]]:
         raise ChatFailed(f"the connection to {url} broke ({error}); ask again") from error
 
 
-def _first_model(listed: Any) -> str:
+def first_model(url: str) -> str:
+    """The first name that the codec lists. Raises ChatFailed."""
+    with _open(url, "/v1/models", None) as response:
+        listed = _json(response.read(MAX_LINE_BYTES))
     try:
         return str(listed["data"][0]["id"])
     except (LookupError, TypeError) as error:
