@@ -76,6 +76,7 @@ BROKEN = [
 @pytest.mark.parametrize(("raw", "text"), BROKEN)
 @pytest.mark.parametrize("path", [CHAT, "/v1/messages", "/v1/messages/count_tokens"])
 async def test_broken_bodies_are_explained(bed: Bed, path: str, raw: bytes, text: str) -> None:
+    """Check 110."""
     if path == "/v1/messages":
         raw = raw.replace(b'{"model":"m"', b'{"max_tokens":9,"model":"m"')
     async with httpx.AsyncClient(base_url=bed.url) as client:

@@ -42,6 +42,7 @@ def text_of(chunks: list[Any]) -> str:
 
 
 async def test_whole_answer_has_text_reason_and_usage(bed: Bed) -> None:
+    """Check 1."""
     answer = await ask(bed)
     (choice,) = answer.choices
     assert (choice.message.content, choice.finish_reason) == (TEXT, "stop")
@@ -51,6 +52,7 @@ async def test_whole_answer_has_text_reason_and_usage(bed: Bed) -> None:
 
 
 async def test_max_tokens_cuts_and_the_newer_name_wins(bed: Bed) -> None:
+    """Checks 3 and 4."""
     one = await ask(bed, max_tokens=1)
     two = await ask(bed, max_tokens=5, max_completion_tokens=2)
     assert (one.choices[0].finish_reason, one.usage.completion_tokens) == ("length", 1)
@@ -68,6 +70,7 @@ async def test_more_tokens_than_there_is_room_for_are_a_cap(bed: Bed) -> None:
 async def test_stop_string_cuts_text_and_cancels_however_tokens_come(
     beds: BedMaker, group: int, stop: Any
 ) -> None:
+    """Checks 7 and 8."""
     never = asyncio.Event()
     says = beds.says(TEXT, group)
     async with beds.bed(beds.engine(lambda generation: [*says(generation), never])) as bed:
@@ -88,6 +91,7 @@ async def test_stop_string_may_be_part_of_the_answer(bed: Bed) -> None:
 
 
 async def test_stream_is_role_then_text_then_reason(bed: Bed) -> None:
+    """Check 49."""
     chunks = await streamed(bed)
     assert (chunks[0].choices[0].delta.role, chunks[0].choices[0].delta.content) == (
         "assistant",
@@ -102,6 +106,7 @@ async def test_stream_is_role_then_text_then_reason(bed: Bed) -> None:
 
 
 async def test_usage_is_the_last_chunk_when_asked_for(bed: Bed) -> None:
+    """Check 50."""
     chunks = await streamed(bed, stream_options={"include_usage": True})
     assert [chunk.choices == [] for chunk in chunks] == [False] * (len(chunks) - 1) + [True]
     assert all(chunk.usage is None for chunk in chunks[:-1])
@@ -110,12 +115,14 @@ async def test_usage_is_the_last_chunk_when_asked_for(bed: Bed) -> None:
 
 
 async def test_stream_helper_of_the_sdk_accepts_the_stream(bed: Bed) -> None:
+    """Check 52."""
     async with bed.openai.chat.completions.stream(model=MODEL, messages=HI) as stream:
         final = await stream.get_final_completion()
     assert (final.choices[0].message.role, final.choices[0].message.content) == ("assistant", TEXT)
 
 
 async def test_raw_stream_has_data_lines_alone_and_ends_with_done(bed: Bed) -> None:
+    """Check 51."""
     body = {"model": MODEL, "messages": HI, "stream": True}
     async with httpx.AsyncClient(base_url=bed.url) as client:
         answer = await client.post("/v1/chat/completions", json=body)
@@ -128,6 +135,7 @@ async def test_raw_stream_has_data_lines_alone_and_ends_with_done(bed: Bed) -> N
 
 
 async def test_silence_is_filled_with_comments(beds: BedMaker) -> None:
+    """Check 62."""
     more = asyncio.Event()
     ids = beds.encoder.encode_text("hello")
     engine = beds.engine(lambda _: [ids, more, ids])
@@ -155,6 +163,7 @@ async def test_cached_tokens_are_part_of_the_prompt(beds: BedMaker) -> None:
 
 
 async def test_extensions_reach_the_engine(bed: Bed) -> None:
+    """Checks 11 and 25."""
     extra = {
         "top_k": 7,
         "min_p": 0.25,
@@ -184,6 +193,7 @@ async def test_extensions_reach_the_engine(bed: Bed) -> None:
 
 
 async def test_unknown_fields_and_nulls_are_ignored(bed: Bed) -> None:
+    """Checks 18 and 29."""
     nulls = dict.fromkeys(
         ["stop", "temperature", "tools", "tool_choice", "max_tokens", "n", "logprobs", "seed"]
     )
@@ -193,6 +203,7 @@ async def test_unknown_fields_and_nulls_are_ignored(bed: Bed) -> None:
 
 
 async def test_parts_are_the_same_prompt_as_their_lines(bed: Bed) -> None:
+    """Check 21."""
     parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
     await ask(bed, [{"role": "user", "content": parts}])
     await ask(bed, [{"role": "user", "content": "a\nb"}])
@@ -201,6 +212,7 @@ async def test_parts_are_the_same_prompt_as_their_lines(bed: Bed) -> None:
 
 
 async def test_history_with_calls_and_orphan_results_is_accepted(bed: Bed) -> None:
+    """Check 23."""
     call = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     messages = [
         {"role": "developer", "content": "be brief"},
@@ -248,6 +260,7 @@ async def test_history_with_calls_and_orphan_results_is_accepted(bed: Bed) -> No
 async def test_bad_values_are_refused_by_name(
     bed: Bed, options: dict[str, Any], param: str
 ) -> None:
+    """Checks 11, 13, 14, 15, 22, 30 and 40."""
     with pytest.raises(openai.BadRequestError) as caught:
         await ask(bed, **options)
     assert caught.value.param == param
@@ -256,12 +269,14 @@ async def test_bad_values_are_refused_by_name(
 
 
 async def test_overlong_prompt_says_what_agents_look_for(bed: Bed) -> None:
+    """Check 24."""
     with pytest.raises(openai.BadRequestError, match=r"maximum context length is 4096 tokens") as e:
         await ask(bed, [{"role": "user", "content": "word " * 5000}])
     assert e.value.code == "context_length_exceeded"
 
 
 async def test_unknown_model_and_path_are_not_found(bed: Bed) -> None:
+    """Checks 16 and 65."""
     with pytest.raises(openai.NotFoundError) as no_model:
         await ask(bed, model="gpt-9")
     assert (no_model.value.code, no_model.value.param) == ("model_not_found", "model")
@@ -271,6 +286,7 @@ async def test_unknown_model_and_path_are_not_found(bed: Bed) -> None:
 
 
 async def test_models_are_listed_for_both_sdks(bed: Bed) -> None:
+    """Check 64."""
     assert [model.id async for model in bed.openai.models.list()] == [MODEL, "claude-small"]
     assert (await bed.openai.models.retrieve(MODEL)).id == MODEL
     assert [model.id async for model in bed.anthropic.models.list()] == [MODEL, "claude-small"]
@@ -279,6 +295,7 @@ async def test_models_are_listed_for_both_sdks(bed: Bed) -> None:
 
 
 async def test_request_id_is_in_header_and_error(bed: Bed) -> None:
+    """Check 19."""
     raw = await bed.openai.chat.completions.with_raw_response.create(
         model=MODEL, messages=HI, extra_headers={"x-request-id": "mine-7"}
     )
@@ -290,6 +307,7 @@ async def test_request_id_is_in_header_and_error(bed: Bed) -> None:
 
 
 async def test_failure_before_the_first_token_is_a_status(beds: BedMaker) -> None:
+    """Check 60."""
     failed = Failed(code=Code.INTERNAL, message="/secret/path: KeyError")
     engine = beds.engine(lambda _: [failed])
     engine.accepts = False
@@ -301,6 +319,7 @@ async def test_failure_before_the_first_token_is_a_status(beds: BedMaker) -> Non
 
 
 async def test_failure_in_a_stream_is_an_error_after_the_text(beds: BedMaker) -> None:
+    """Check 59."""
     ids = beds.encoder.encode_text("one two three")
     failed = Failed(code=Code.UNAVAILABLE, message="10.0.0.7 died", retryable=True)
     async with beds.bed(beds.engine(lambda _: [ids, failed])) as bed:
@@ -315,6 +334,7 @@ async def test_failure_in_a_stream_is_an_error_after_the_text(beds: BedMaker) ->
 
 
 async def test_full_engine_is_a_rate_limit(beds: BedMaker) -> None:
+    """Check 66."""
     async with beds.bed(beds.engine(refusing(Overloaded("queue of 10.0.0.1 is full")))) as bed:
         with pytest.raises(openai.RateLimitError) as caught:
             await ask(bed)
@@ -324,6 +344,7 @@ async def test_full_engine_is_a_rate_limit(beds: BedMaker) -> None:
 
 @pytest.mark.parametrize("stream", [True, False])
 async def test_client_that_leaves_cancels_at_once(beds: BedMaker, stream: bool) -> None:
+    """Check 61."""
     never = asyncio.Event()
     engine = beds.engine(lambda _: [beds.encoder.encode_text("hello"), never])
     async with beds.bed(engine) as bed:
@@ -340,6 +361,7 @@ async def test_end_of_context_is_a_length(beds: BedMaker) -> None:
 
 
 async def test_assistant_beginning_is_continued_when_asked(bed: Bed, beds: BedMaker) -> None:
+    """Check 27."""
     messages = [*HI, {"role": "assistant", "content": "The answer is"}]
     await ask(bed, messages, extra_body={"continue_final_message": True})
     tail = beds.encoder.encode_text("The answer is")

@@ -42,6 +42,7 @@ async def prompt_of(bed: Bed, messages: Any = HI, **options: Any) -> list[int]:
 
 
 async def test_whole_answer_has_text_reason_and_usage(bed: Bed) -> None:
+    """Check 67."""
     answer = await ask(bed)
     assert (answer.type, answer.role, answer.stop_reason) == ("message", "assistant", "end_turn")
     assert [(block.type, block.text) for block in answer.content] == [("text", TEXT)]
@@ -52,12 +53,14 @@ async def test_whole_answer_has_text_reason_and_usage(bed: Bed) -> None:
 
 
 async def test_stop_sequence_is_named_and_cut(bed: Bed) -> None:
+    """Check 73."""
     answer = await ask(bed, stop_sequences=["nope", "###"])
     assert (answer.stop_reason, answer.stop_sequence) == ("stop_sequence", "###")
     assert answer.content[0].text == "Hello there "
 
 
 async def test_max_tokens_stops_and_zero_only_reads_the_prompt(bed: Bed) -> None:
+    """Checks 72 and 74."""
     two = await ask(bed, max_tokens=2)
     none = await ask(bed, max_tokens=0)
     assert (two.stop_reason, two.usage.output_tokens) == ("max_tokens", 2)
@@ -83,6 +86,7 @@ async def test_empty_answer_has_no_block(beds: BedMaker) -> None:
 
 
 async def test_stream_has_events_in_order_and_usage_from_the_start(bed: Bed) -> None:
+    """Check 87."""
     async with bed.anthropic.messages.stream(model=MODEL, messages=HI, max_tokens=99) as stream:
         events = [event async for event in stream]
         final = await stream.get_final_message()
@@ -101,6 +105,7 @@ async def test_stream_has_events_in_order_and_usage_from_the_start(bed: Bed) -> 
 
 
 async def test_raw_frames_all_name_their_event(bed: Bed) -> None:
+    """Check 87."""
     body = {"model": MODEL, "messages": HI, "max_tokens": 9, "stream": True}
     async with httpx.AsyncClient(base_url=bed.url) as client:
         answer = await client.post("/v1/messages?beta=true", json=body)
@@ -112,6 +117,7 @@ async def test_raw_frames_all_name_their_event(bed: Bed) -> None:
 
 
 async def test_silence_is_filled_with_pings(beds: BedMaker) -> None:
+    """Check 89."""
     more = asyncio.Event()
     ids = beds.encoder.encode_text("hello")
     engine = beds.engine(lambda _: [ids, more, ids])
@@ -128,6 +134,7 @@ async def test_silence_is_filled_with_pings(beds: BedMaker) -> None:
 
 @pytest.mark.parametrize("version", ["2023-06-01", "2026-10-21", None])
 async def test_any_version_is_taken(bed: Bed, version: str | None) -> None:
+    """Check 69."""
     headers = {"anthropic-version": version} if version else {}
     async with httpx.AsyncClient(base_url=bed.url, headers=headers) as client:
         body = {"model": MODEL, "messages": HI, "max_tokens": 9}
@@ -136,6 +143,7 @@ async def test_any_version_is_taken(bed: Bed, version: str | None) -> None:
 
 
 async def test_system_text_is_the_same_prompt_in_every_form(bed: Bed) -> None:
+    """Check 70."""
     block = {"type": "text", "text": "be brief"}
     billing = {"type": "text", "text": "x-anthropic-billing-header: cch=123;"}
     prompts = [
@@ -151,24 +159,28 @@ async def test_system_text_is_the_same_prompt_in_every_form(bed: Bed) -> None:
 
 
 async def test_sampling_fields_are_honoured(bed: Bed) -> None:
+    """Check 71."""
     await ask(bed, extra_body={"temperature": 0.5, "top_p": 0.25, "top_k": 3})
     sampling = bed.engine.generations[0].sampling
     assert (sampling.temperature, sampling.top_p, sampling.top_k) == (0.5, 0.25, 3)
 
 
 async def test_turns_of_one_side_are_merged(bed: Bed) -> None:
+    """Check 78."""
     two = [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}]
     one = [{"role": "user", "content": [{"type": "text", "text": text} for text in "ab"]}]
     assert await prompt_of(bed, two) == await prompt_of(bed, one)
 
 
 async def test_last_assistant_turn_is_continued(bed: Bed, beds: BedMaker) -> None:
+    """Check 79."""
     prompt = await prompt_of(bed, [*HI, {"role": "assistant", "content": "The sum is \n"}])
     tail = beds.encoder.encode_text("The sum is")
     assert prompt[-len(tail) :] == tail
 
 
 async def test_system_turn_amid_messages_leaves_the_earlier_prompt_alone(bed: Bed) -> None:
+    """Check 80."""
     before = [*HI, {"role": "assistant", "content": "ho"}]
     plain = await prompt_of(bed, [*before, {"role": "user", "content": "go"}], system="s")
     inline = await prompt_of(
@@ -182,6 +194,7 @@ async def test_system_turn_amid_messages_leaves_the_earlier_prompt_alone(bed: Be
 
 
 async def test_tool_history_is_read_in_the_order_of_the_calls(bed: Bed) -> None:
+    """Check 77."""
     calls = [{"type": "tool_use", "id": f"toolu_{n}", "name": "f", "input": {}} for n in "12"]
     results = [
         {"type": "tool_result", "tool_use_id": f"toolu_{n}", "content": f"result {n}"} for n in "12"
@@ -201,6 +214,7 @@ async def test_same_conversation_is_the_same_prompt_in_both_protocols(bed: Bed) 
 
 
 async def test_count_is_what_usage_says(bed: Bed) -> None:
+    """Check 85."""
     system: Any = [{"type": "text", "text": "be brief"}]
     counted = await bed.anthropic.messages.count_tokens(model=MODEL, messages=HI, system=system)
     usage = (await ask(bed, system=system)).usage
@@ -232,6 +246,7 @@ async def test_bad_values_are_refused_by_name(bed: Bed, options: dict[str, Any],
 
 
 async def test_missing_max_tokens_is_named(bed: Bed) -> None:
+    """Check 72."""
     async with httpx.AsyncClient(base_url=bed.url) as client:
         answer = await client.post("/v1/messages", json={"model": MODEL, "messages": HI})
     assert answer.status_code == 400
@@ -239,6 +254,7 @@ async def test_missing_max_tokens_is_named(bed: Bed) -> None:
 
 
 async def test_server_tools_and_betas_are_let_be(bed: Bed) -> None:
+    """Check 84."""
     tools: Any = [{"type": "web_search_20250305", "name": "web_search"}]
     answer = await ask(
         bed,
@@ -250,6 +266,7 @@ async def test_server_tools_and_betas_are_let_be(bed: Bed) -> None:
 
 
 async def test_overlong_prompt_says_what_agents_look_for(bed: Bed) -> None:
+    """Check 91."""
     with pytest.raises(anthropic.BadRequestError) as caught:
         await ask(bed, [{"role": "user", "content": "word " * 5000}])
     body: Any = caught.value.body
@@ -257,6 +274,7 @@ async def test_overlong_prompt_says_what_agents_look_for(bed: Bed) -> None:
 
 
 async def test_unknown_paths_are_in_the_protocols_envelope(bed: Bed) -> None:
+    """Check 93."""
     with pytest.raises(anthropic.NotFoundError) as caught:
         await bed.anthropic.messages.batches.list()
     assert caught.value.type == "not_found_error"
@@ -265,6 +283,7 @@ async def test_unknown_paths_are_in_the_protocols_envelope(bed: Bed) -> None:
 
 
 async def test_failure_in_a_stream_is_an_error_event(beds: BedMaker) -> None:
+    """Check 90."""
     failed = Failed(code=Code.INTERNAL, message="KeyError in /engine.py")
     ids = beds.encoder.encode_text("one two")
     engine = beds.engine(lambda _: [ids, failed])
@@ -277,6 +296,7 @@ async def test_failure_in_a_stream_is_an_error_event(beds: BedMaker) -> None:
 
 
 async def test_full_engine_is_overloaded(beds: BedMaker) -> None:
+    """Check 90."""
     async with beds.bed(beds.engine(refusing(Overloaded("full")))) as bed:
         with pytest.raises(anthropic.OverloadedError) as caught:
             await ask(bed)

@@ -156,6 +156,7 @@ def test_template_that_wants_parts_gets_them(tmp_path: Path, tokenizer: Tokenize
 def test_refusal_of_the_template_is_told_without_marks(
     tmp_path: Path, tokenizer: Tokenizer
 ) -> None:
+    """Check 108."""
     template = CONCATENATED + "{% if hint %}{{ raise_exception('no ' + hint) }}{% endif %}"
     encoder = load(write(tmp_path, tokenizer, template=template))
     with pytest.raises(InvalidRequest, match=r"refuses: no <\|end\|>$"):

@@ -137,6 +137,7 @@ async def test_answers_that_do_not_end_in_time_are_told_so(beds: BedMaker) -> No
 
 
 async def test_long_prompts_do_not_stop_the_event_loop(beds: BedMaker) -> None:
+    """Check 109."""
     engine = beds.engine(beds.says("fine"))
     engine.describes.context_length = 1_000_000
     text = " ".join(f"word{n} is here." for n in range(15_000))
