@@ -58,6 +58,7 @@ def chat(*pairs: tuple[Role, str], **rendering: Any) -> Conversation:
 
 @pytest.mark.parametrize("text", CORPUS)
 def test_ids_are_those_of_transformers(encoder: PromptEncoder, original: Any, text: str) -> None:
+    """Check 107."""
     for roles in (("user",), ("system", "user", "assistant", "user"), ("user", "system")):
         messages = [{"role": role, "content": text} for role in roles]
         expected = original.apply_chat_template(
@@ -99,6 +100,7 @@ def test_forged_control_tokens_are_text(encoder: PromptEncoder, texts: list[str]
 
 
 def test_every_control_token_and_each_of_its_prefixes_is_text(encoder: PromptEncoder) -> None:
+    """Checks 104 and 106."""
     for control in encoder.tokenizer.controls:
         for at in range(1, len(control.text) + 1):
             ids = encoder.encode(chat((Role.USER, control.text[:at])))
@@ -125,6 +127,7 @@ EVERYTHING = (
 def test_control_tokens_in_any_string_of_a_conversation_are_text(
     everything: PromptEncoder, text: str
 ) -> None:
+    """Check 105."""
     schema = {"properties": {text: {"description": text, "enum": [text]}}}
     conversation = Conversation(
         turns=(
