@@ -6,6 +6,7 @@ import torch
 
 from services.engine.admission import ServedModel
 from services.engine.blocks import BlockPool
+from services.engine.drawing import fastest_drawing
 from services.engine.grammar_compiler import grammars_of
 from services.engine.memory import pool_blocks
 from services.engine.model.llama import LlamaModel
@@ -14,6 +15,7 @@ from services.engine.parts import BLOCK_SIZE, Parts, existing_folder, usable_con
 from services.engine.sampler import Sampler
 from services.engine.settings import Device, ExecutorSettings
 from services.engine.stopping import Stopper
+from services.engine.threads import shares_pool
 from services.shared.config import BadConfig
 
 
@@ -31,7 +33,8 @@ def model_parts(settings: ExecutorSettings) -> Parts:
     config = model.config
     context_length = usable_context(settings.context_length, config.context_length, blocks)
     end_of_text_ids = frozenset(config.eos_ids)
-    sampler = Sampler(Stopper(end_of_text_ids, context_length))
+    drawing = fastest_drawing(device, torch.get_num_threads() if shares_pool() else 1)
+    sampler = Sampler(Stopper(end_of_text_ids, context_length), drawing)
     shape = f"{config.layers}x{config.kv_heads}x{config.head_dim}x{BLOCK_SIZE}"
     return Parts(
         model=ServedModel(
