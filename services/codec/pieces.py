@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from sys import getsizeof
 from threading import Lock
 
@@ -16,11 +16,13 @@ class PieceCache:
     """The last used pieces within a memory limit. Thread-safe.
 
     Args:
-        encode: gives the IDs of a piece; it runs outside the lock.
+        encode: gives the IDs of each of some pieces; it runs outside the lock.
         limit_bytes: memory for pieces and IDs; 0 keeps nothing.
     """
 
-    def __init__(self, encode: Callable[[str], list[int]], limit_bytes: int) -> None:
+    def __init__(
+        self, encode: Callable[[Sequence[str]], Sequence[Sequence[int]]], limit_bytes: int
+    ) -> None:
         self._encode = encode
         self._limit_bytes = limit_bytes
         self._entries: OrderedDict[str, array[int]] = OrderedDict()
@@ -29,28 +31,31 @@ class PieceCache:
         self.hits = 0
         self.misses = 0
 
-    def ids(self, piece: str) -> array[int]:
-        """IDs of the piece; the caller must not change them."""
+    def ids(self, pieces: Iterable[str]) -> dict[str, array[int]]:
+        """IDs of each piece, the unknown ones encoded together; the caller must not change them."""
+        wanted = dict.fromkeys(pieces)
         with self._lock:
-            known = self._entries.get(piece)
-            if known is not None:
+            known = {piece: self._entries[piece] for piece in wanted if piece in self._entries}
+            for piece in known:
                 self._entries.move_to_end(piece)
-                self.hits += 1
-                return known
-            self.misses += 1
-        ids = array("I", self._encode(piece))
-        self._keep(piece, ids)
-        return ids
+            unknown = [piece for piece in wanted if piece not in known]
+            self.hits += len(known)
+            self.misses += len(unknown)
+        if not unknown:
+            return known
+        encoded = [array("I", ids) for ids in self._encode(unknown)]
+        new = dict(zip(unknown, encoded, strict=True))
+        self._keep(new)
+        return known | new
 
-    def _keep(self, piece: str, ids: array[int]) -> None:
-        if _size(piece, ids) > self._limit_bytes:
-            return
+    def _keep(self, new: dict[str, array[int]]) -> None:
+        kept = {piece: ids for piece, ids in new.items() if _size(piece, ids) <= self._limit_bytes}
         with self._lock:
-            # Another thread may have encoded the same piece meanwhile.
-            if piece in self._entries:
-                return
-            self._entries[piece] = ids
-            self.used_bytes += _size(piece, ids)
+            for piece, ids in kept.items():
+                # Another thread may have encoded the same piece meanwhile.
+                if piece not in self._entries:
+                    self._entries[piece] = ids
+                    self.used_bytes += _size(piece, ids)
             while self.used_bytes > self._limit_bytes:
                 self.used_bytes -= _size(*self._entries.popitem(last=False))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from services.codec.controls import Controls, mark
 from services.codec.conversation import Conversation, Role
 from services.codec.manners import manners_of
@@ -11,7 +13,7 @@ from services.codec.pieces import PieceCache
 from services.codec.request import TextPrompt, TokenPrompt
 from services.codec.self_test import SelfTest
 from services.codec.template import RENDER_BUDGET, ChatTemplate
-from services.codec.tokenizer import Tokenizer
+from services.codec.tokenizer import ControlToken, Tokenizer
 from services.codec.turns import TemplateTurns, TurnStyle, check_text
 from services.shared.errors import InvalidRequest
 from services.shared.model_folder import ModelFolder
@@ -67,7 +69,9 @@ class PromptEncoder:
     def encode_text(self, text: str) -> list[int]:
         """Token IDs of plain text; spelled control tokens stay text."""
         check_text(text, "text")
-        return self.pieces.ids(text).tolist()
+        segments = self.tokenizer.segments(text)
+        known = self.pieces.ids(segments)
+        return [token for segment in segments for token in known[segment]]
 
     def encode_raw(self, prompt: TextPrompt | TokenPrompt) -> list[int]:
         """Token IDs of a prompt without a template, with what the tokenizer begins every text with.
@@ -124,17 +128,23 @@ class PromptEncoder:
         return self._controls.broken(text)
 
     def _ids(self, rendered: str) -> list[int]:
-        ids: list[int] = []
+        parts: list[str | ControlToken] = []
         for piece in self._controls.split(rendered):
-            if piece.text:
-                ids.extend(self.pieces.ids(piece.text))
+            parts += self.tokenizer.segments(piece.text)
             if piece.control is not None:
-                ids.append(piece.control.index)
+                parts.append(piece.control)
+        known = self.pieces.ids(part for part in parts if isinstance(part, str))
+        ids: list[int] = []
+        for part in parts:
+            if isinstance(part, str):
+                ids.extend(known[part])
+            else:
+                ids.append(part.index)
         return ids
 
-    def _encoded(self, piece: str) -> list[int]:
-        """IDs of text between control tokens; none of them may be a control token."""
-        ids = self.tokenizer.encode_plainly(piece)
-        if not self.tokenizer.forgeable_ids.isdisjoint(ids):
+    def _encoded(self, pieces: Sequence[str]) -> list[list[int]]:
+        """IDs of texts between control tokens; none of them may be a control token."""
+        encoded = self.tokenizer.encode_all_plainly(pieces)
+        if not all(map(self.tokenizer.forgeable_ids.isdisjoint, encoded)):
             raise InvalidRequest("text must not become a control token", field="messages")
-        return ids
+        return encoded

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import tokenizers
 
 from services.codec.byte_table import byte_table
+from services.codec.segments import may_cut, segments
 from services.shared.model_folder import CONFIG, TOKENIZER, BadModelFolder, ModelFolder
 
 GENERATION_CONFIG = "generation_config.json"
@@ -45,6 +46,7 @@ class Tokenizer:
         self._plain = self._load(spec | {"added_tokens": blanks, "post_processor": None})
         self._check(spec, blanks)
         self._reachable = self._reachable_pattern()
+        self._may_cut = self._reachable is None and may_cut(spec | {"added_tokens": blanks})
         # Text that the vocabulary does not know becomes the unknown token, which forges nothing.
         self.forgeable_ids = self.control_ids - {_unknown_id(spec, self._reference)}
         spelled = {token["content"]: token["id"] for token in added}
@@ -56,15 +58,30 @@ class Tokenizer:
         self.vocabulary_size = len(table)
         self.eos_ids = _eos_ids(folder)
 
-    def encode_plainly(self, text: str) -> list[int]:
-        """IDs of text that knows no control token. Releases the GIL.
+    def segments(self, text: str) -> list[str]:
+        """The text in parts whose IDs are together those of the whole; none if it is empty."""
+        if not text:
+            return []
+        return list(segments(text)) if self._may_cut else [text]
+
+    def encode_all_plainly(self, texts: Sequence[str]) -> list[list[int]]:
+        """IDs of each text, which know no control token. Releases the GIL and uses all cores.
 
         Spelled control tokens that the vocabulary would make whole are broken after the first
         character.
         """
+        parts = [self._parts(text) for text in texts]
+        flat = [part for group in parts for part in group]
         # `encode` would hold the GIL for its whole duration.
-        encodings = self._plain.encode_batch_fast(self._parts(text), add_special_tokens=False)
-        return [token for encoding in encodings for token in encoding.ids]
+        encodings = iter(self._plain.encode_batch_fast(flat, add_special_tokens=False))
+        return [
+            [token for encoding in islice(encodings, len(group)) for token in encoding.ids]
+            for group in parts
+        ]
+
+    def encode_plainly(self, text: str) -> list[int]:
+        """IDs of one text, as above."""
+        return [token for ids in self.encode_all_plainly(self.segments(text)) for token in ids]
 
     def encode_raw(self, text: str, *, parse_special: bool) -> list[int]:
         """IDs of text whose author owns the whole prompt, after the tokens that begin every text.
