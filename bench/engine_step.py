@@ -1,75 +1,82 @@
 """What a step of the engine costs beyond its linear layers, at 1, 8 and 32 sequences of 128 tokens.
 
-The sides take turns in one process, so that a busy machine slows them alike; the least time of each
-counts. The last line has, for each number of sequences, the time of the linear layers alone over
-that of the whole step.
+A step is all of it: commands, scheduling, forward pass, a draw for each sequence at temperature 1,
+events. The sides take turns in one process, so that a busy machine slows them alike; the least time
+of each counts.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from services.engine.model.batch import Chunk
-from services.engine.threads import prepare_threads
-from services.shared.model_folder import ModelFolder
+from bench.ratio import Ratio
+from bench.service_process import ROOT
+from bench.step_loop import StepLoop, generation, real_parts
+from services.engine.parts import Parts
+from services.engine.runner import Runner
+from services.engine.scheduler import Limits
+from services.shared.stream.generation import Sampling
 
-if TYPE_CHECKING:
-    from services.engine.model.llama import LlamaModel
-
-DEFAULT_MODEL = Path(__file__).parents[1] / ".cache/models/smollm2-135m-instruct"
-SEQUENCES = (1, 8, 32)
+DEFAULT_MODEL = ROOT / ".cache/models/smollm2-135m-instruct"
+AIMS = {1: ">= 0.8", 8: ">= 0.75", 32: ">= 0.7"}
 CONTEXT = 128
-PREFILL = 512
+LIMITS = Limits(max_batch_size=max(AIMS), token_budget=CONTEXT)
 
 Side = Callable[[], object]
 
 
-def load_model(folder: Path) -> LlamaModel:
-    """Loads a model onto the CPU; call prepare_threads before."""
+def linear_layers(runner: Runner, rows: int) -> Side:
+    """All linear layers of a step, with nothing between them."""
     import torch  # noqa: PLC0415  # torch takes up its threads when it is imported
 
-    from services.engine.model.llama import LlamaModel  # noqa: PLC0415  # as above
+    from services.engine.model_runner import ModelRunner  # noqa: PLC0415  # as above
 
-    return LlamaModel.load(ModelFolder(folder), device=torch.device("cpu"))
-
-
-def sides(model: LlamaModel, rows: int, sequences: int) -> Mapping[str, Side]:
-    """The linear layers alone and the forward pass, for `sequences` with `rows` in all."""
-    import torch  # noqa: PLC0415  # as above
-
-    each, blocks = rows // sequences, max(CONTEXT, rows) // 16
-    pool = model.allocate(sequences * blocks, 16)
-    start = max(CONTEXT - each, 0)
-    chunks = [
-        Chunk([5] * each, start, range(i * blocks, (i + 1) * blocks), wants_logits=True)
-        for i in range(sequences)
-    ]
+    if not isinstance(runner, ModelRunner):
+        raise TypeError("a simulated model has no linear layers")
+    model = runner.model
     narrow = torch.randn(rows, model.config.hidden_size)
     wide = torch.randn(rows, model.config.intermediate_size)
 
-    def linear() -> None:
+    def compute() -> None:
         for layer in model.layers:
             layer.qkv(narrow)
             layer.out(narrow)
             layer.gate_up(narrow)
             layer.down(wide)
-        model.lm_head(narrow[:sequences])
+        model.lm_head(narrow)
 
-    return {"linear": linear, "forward": lambda: model.forward(chunks, pool)}
+    return compute
 
 
-def least_ms(side_of: Mapping[str, Side], rounds: int) -> dict[str, float]:
+def whole_step(parts: Parts, sequences: int, rounds: int) -> Side:
+    """One step of a loop whose sequences have their prompts behind them."""
+    steps = StepLoop(parts, LIMITS, lambda _: None)
+    steps.add(
+        [
+            replace(
+                generation(number, CONTEXT - rounds // 2, 2 * rounds),
+                sampling=Sampling(seed=number),
+            )
+            for number in range(sequences)
+        ]
+    )
+    while any(sequence.remaining > 1 or not sequence.blocks for sequence in steps.loop.scheduler):
+        steps.loop.step()
+    return steps.loop.step
+
+
+def least_ms(sides: tuple[Side, Side], rounds: int) -> list[float]:
     """The least time of each side over `rounds`, in which they take turns."""
-    least = dict.fromkeys(side_of, float("inf"))
+    least = [float("inf")] * len(sides)
     for _ in range(rounds):
-        for name, side in side_of.items():
+        for number, side in enumerate(sides):
             began = time.perf_counter()
             side()
-            least[name] = min(least[name], (time.perf_counter() - began) * 1000)
+            least[number] = min(least[number], (time.perf_counter() - began) * 1000)
     return least
 
 
@@ -77,22 +84,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", type=Path, default=DEFAULT_MODEL)
     parser.add_argument("--rounds", type=int, default=40)
-    parser.add_argument("--threads", type=int)
     options = parser.parse_args()
-    prepare_threads(options.threads)
-    model = load_model(options.model)
-    ratios = []
-    print(f"{'sequences':>9} {'rows':>5} {'linear ms':>10} {'forward ms':>11} {'ratio':>6}")
-    for sequences, rows in [*((n, n) for n in SEQUENCES), (1, PREFILL)]:
-        rounds = options.rounds if rows < PREFILL else 5
-        least = least_ms(sides(model, rows, sequences), rounds)
-        ratio = least["linear"] / least["forward"]
-        print(
-            f"{sequences:>9} {rows:>5} {least['linear']:>10.2f} {least['forward']:>11.2f}", end=""
+    parts = real_parts(options.model)
+    for sequences, aim in AIMS.items():
+        sides = (
+            linear_layers(parts.runner, sequences),
+            whole_step(parts, sequences, options.rounds),
         )
-        print(f"{ratio:>7.2f}")
-        ratios.append(f"{ratio:.2f} at {sequences}x{rows // sequences}")
-    print(f"linear layers / step: {', '.join(ratios)}")
+        linear, step = least_ms(sides, options.rounds)
+        print(f"{sequences} sequences: linear layers {linear:.2f} ms, step {step:.2f} ms")
+        print(Ratio(name=f"linear_over_step_{sequences}", value=linear / step, aim=aim))
 
 
 if __name__ == "__main__":

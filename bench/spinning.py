@@ -1,6 +1,6 @@
 """How long OpenMP threads should spin for work: tokens/s alone and beside a busy neighbour.
 
-Each setting runs the forward pass at 1, 8 and 32 sequences of 128 tokens in a process of its own,
+Each setting runs steps of the engine at 1, 8 and 32 sequences of 128 tokens in a process of its own,
 once alone and once beside a process that keeps one core. The settings take turns; the best round of
 each counts, since other people's load only ever takes away. The last line is the geometric mean of
 the engine's own setting over that of libgomp's default.
@@ -19,13 +19,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import geometric_mean
 
-from bench.engine_step import DEFAULT_MODEL, SEQUENCES, load_model, sides
-from services.engine.threads import SPIN_COUNT, prepare_threads
+from bench.engine_step import AIMS, DEFAULT_MODEL, whole_step
+from bench.ratio import Ratio
+from bench.service_process import ROOT
+from bench.step_loop import real_parts
+from services.engine.threads import SPIN_COUNT
+
+SEQUENCES = tuple(AIMS)
+MOST_STEPS = 200
 
 DEFAULT = "default"
 PASSIVE = "passive"
 SETTINGS = (DEFAULT, PASSIVE, "500", "2000", "5000", "20000", "100000")
-ROOT = Path(__file__).parents[1]
 # It ends with its parent: left behind, it would slow everything that is measured later.
 BUSY = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"
 
@@ -45,15 +50,13 @@ def environment(setting: str) -> dict[str, str]:
 
 def measure(folder: Path, seconds: float) -> list[float]:
     """Tokens/s at each of SEQUENCES, in this process."""
-    prepare_threads(None)
-    model = load_model(folder)
+    parts = real_parts(folder)
     rates = []
     for sequences in SEQUENCES:
-        forward = sides(model, sequences, sequences)["forward"]
-        forward()
+        step = whole_step(parts, sequences, MOST_STEPS)
         steps, began = 0, time.perf_counter()
-        while time.perf_counter() - began < seconds:
-            forward()
+        while time.perf_counter() - began < seconds and steps < MOST_STEPS:
+            step()
             steps += 1
         rates.append(sequences * steps / (time.perf_counter() - began))
     return rates
@@ -118,7 +121,7 @@ def main() -> None:
         means = [*rates, geometric_mean(rates)]
         print(f"{setting:>8}" + "".join(f"{rate:>10.1f}" for rate in means))
     ratio = geometric_mean(best[str(SPIN_COUNT)]) / geometric_mean(best[DEFAULT])
-    print(f"tokens/s with a spin count of {SPIN_COUNT} / libgomp's default: {ratio:.2f}")
+    print(Ratio(name=f"spin_{SPIN_COUNT}_over_libgomp_default", value=ratio))
 
 
 if __name__ == "__main__":

@@ -19,16 +19,16 @@ class ModelRunner:
     """Computes works on a model and the tensors of its KV blocks."""
 
     def __init__(self, model: LlamaModel, pool: KvPool, sampler: Sampler) -> None:
-        self._model = model
+        self.model = model
         self._pool = pool
         self._sampler = sampler
 
     def warm_up(self) -> None:
-        self._model.warm_up(self._pool)
+        self.model.warm_up(self._pool)
 
     @torch.inference_mode()
     def run(self, works: Sequence[Work]) -> list[Draw]:
-        logits = self._model.forward([_chunk(work) for work in works], self._pool)
+        logits = self.model.forward([_chunk(work) for work in works], self._pool)
         drawing = [work.sequence for work in works if work.draws]
         if not drawing:
             return []
