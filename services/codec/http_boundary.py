@@ -11,12 +11,20 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from services.codec.exchange import Exchange, exchanging, note_error, request_id_from
 from services.codec.http_reply import send_refusal
 from services.codec.protocols.chat_completions.protocol import CHAT_COMPLETIONS
+from services.codec.protocols.completions.protocol import COMPLETIONS
 from services.codec.protocols.messages.protocol import MESSAGES
+from services.codec.protocols.responses.protocol import RESPONSES
 from services.codec.protocols.wire_protocol import WireProtocol
 from services.shared.errors import Cancelled, Internal, ServiceError
 from services.shared.trace_context import HEADER, TraceContext
 
 _EXCHANGE = "tokenway.exchange"
+_BY_PATH = {
+    "/v1/messages": MESSAGES,
+    "/v1/responses": RESPONSES,
+    "/v1/completions": COMPLETIONS,
+    "/v1/chat": CHAT_COMPLETIONS,
+}
 
 _log = logging.getLogger(__name__)
 
@@ -28,8 +36,10 @@ def exchange_of(scope: Scope) -> Exchange:
 
 def protocol_of(scope: Scope) -> WireProtocol:
     """Whose words an error is told in."""
-    is_messages = scope["path"].startswith("/v1/messages")
-    return MESSAGES if is_messages or "anthropic-version" in headers_of(scope) else CHAT_COMPLETIONS
+    for path, protocol in _BY_PATH.items():
+        if scope["path"].startswith(path):
+            return protocol
+    return MESSAGES if "anthropic-version" in headers_of(scope) else CHAT_COMPLETIONS
 
 
 def headers_of(scope: Scope) -> Mapping[str, str]:

@@ -281,3 +281,15 @@ async def test_raw_frames_name_their_event(bed: Bed) -> None:
     for frame in frames[:-1]:
         named, data = frame.split("\n")
         assert named.removeprefix("event: ") == json.loads(data.removeprefix("data: "))["type"]
+
+
+async def test_overlong_input_says_what_agents_look_for(bed: Bed) -> None:
+    """Check 24, as Codex reads it: the code tells that the conversation must be shortened."""
+    with pytest.raises(
+        openai.BadRequestError, match=r"maximum context length is \d+ tokens"
+    ) as far:
+        await ask(bed, "word " * 5000)
+    assert (far.value.code, far.value.param) == ("context_length_exceeded", "input")
+    with pytest.raises(openai.BadRequestError) as caught:
+        await bed.openai.completions.create(model=MODEL, prompt="word " * 5000)
+    assert (caught.value.code, caught.value.param) == ("context_length_exceeded", "prompt")

@@ -16,6 +16,8 @@ from services.shared.errors import (
     Unavailable,
 )
 
+PROMPT = "messages"
+
 _CODES: dict[type[ServiceError], str] = {
     RequestTooLarge: "request_too_large",
     Overloaded: "rate_limit_exceeded",
@@ -24,18 +26,18 @@ _CODES: dict[type[ServiceError], str] = {
 }
 
 
-def refusal(error: ServiceError, request_id: str) -> Refusal:
-    """The request ID stands in the headers alone."""
+def refusal(error: ServiceError, request_id: str, prompt: str = PROMPT) -> Refusal:
+    """The request ID stands in the headers alone. `prompt` names the field of what is continued."""
     del request_id
-    return Refusal(error.http_status, json_bytes(error_object(error)))
+    return Refusal(error.http_status, json_bytes(error_object(error, prompt)))
 
 
-def error_object(error: ServiceError) -> dict[str, Any]:
+def error_object(error: ServiceError, prompt: str = PROMPT) -> dict[str, Any]:
     return {
         "error": {
             "message": _message(error),
             "type": _type(error),
-            "param": error.field,
+            "param": prompt if error.field == PROMPT else error.field,
             "code": _code(error),
         }
     }

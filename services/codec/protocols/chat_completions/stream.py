@@ -45,11 +45,13 @@ class Stream:
         self._reply = reply
         self._head = head(reply, "chat.completion.chunk")
         self._calls = CallDeltas(reply)
-        self._usage = RunningUsage()
+        self._usage = RunningUsage() if reply.delivery.continuous_usage else None
+        self._is_plain = not reply.delivery.wants_tokens
         self._around: dict[int, tuple[bytes, bytes]] = {}
 
     def frames(self, event: OutputEvent) -> list[bytes]:
-        self._usage.take(event)
+        if self._usage is not None:
+            self._usage.take(event)
         match event:
             case TextDelta() | ReasoningDelta():
                 return self._delta(event)
@@ -81,7 +83,7 @@ class Stream:
         return [frame(chunk) for chunk in chunks]
 
     def _delta(self, event: TextDelta | ReasoningDelta) -> list[bytes]:
-        if isinstance(event, TextDelta) and not self._reply.delivery.wants_tokens:
+        if self._is_plain and isinstance(event, TextDelta):
             return self._plain(event)
         if isinstance(event, TextDelta):
             delta = {"content": event.text}
@@ -124,11 +126,8 @@ class Stream:
         choice = {"index": index, "delta": delta, "logprobs": None, "finish_reason": None, **more}
         chunk = {**self._head, "choices": [choice]}
         if self._reply.delivery.usage_at_end:
-            chunk["usage"] = self._usage_so_far()
+            chunk["usage"] = None if self._usage is None else usage_object(self._usage.now)
         return chunk
-
-    def _usage_so_far(self) -> dict[str, Any] | None:
-        return usage_object(self._usage.now) if self._reply.delivery.continuous_usage else None
 
     def _usage_chunk(self, usage: Usage) -> list[bytes]:
         if not self._reply.delivery.usage_at_end:

@@ -31,12 +31,13 @@ class Stream:
     def __init__(self, reply: Reply) -> None:
         self._reply = reply
         self._head = head(reply)
-        self._usage = RunningUsage()
+        self._usage = RunningUsage() if reply.delivery.continuous_usage else None
         self._start = Start(prompt_tokens=0, cached_tokens=0)
         self._characters: dict[int, int] = {}
 
     def frames(self, event: OutputEvent) -> list[bytes]:
-        self._usage.take(event)
+        if self._usage is not None:
+            self._usage.take(event)
         match event:
             case TextDelta():
                 return self._delta(event)
@@ -76,9 +77,8 @@ class Stream:
     def _chunk(self, index: int, text: str, **more: Any) -> bytes:
         choice = {"index": index, "text": text, "logprobs": None, "finish_reason": None, **more}
         chunk = {**self._head, "choices": [choice]}
-        delivery = self._reply.delivery
-        if delivery.usage_at_end:
-            chunk["usage"] = usage_object(self._usage.now) if delivery.continuous_usage else None
+        if self._reply.delivery.usage_at_end:
+            chunk["usage"] = None if self._usage is None else usage_object(self._usage.now)
         return frame(chunk)
 
     def _usage_chunk(self, usage: Usage) -> list[bytes]:

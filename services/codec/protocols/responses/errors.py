@@ -10,7 +10,11 @@ from services.shared.errors import InvalidRequest, Overloaded, ServiceError
 
 def error_event(error: ServiceError) -> dict[str, Any]:
     told = error_object(error)["error"]
-    return {"code": told["code"] or failure_code(error), "message": told["message"], "param": None}
+    return {
+        "code": told["code"] or failure_code(error),
+        "message": told["message"],
+        "param": told["param"],
+    }
 
 
 def failure(error: ServiceError) -> dict[str, Any]:
