@@ -1,6 +1,6 @@
 """How long OpenMP threads should spin for work: tokens/s alone and beside a busy neighbour.
 
-Each setting runs steps of the engine at 1, 8 and 32 sequences of 128 tokens in a process of its own,
+Each setting runs engine steps at 1, 8 and 32 sequences of 128 tokens in a process of its own,
 once alone and once beside a process that keeps one core. The settings take turns; the best round of
 each counts, since other people's load only ever takes away. The last line is the geometric mean of
 the engine's own setting over that of libgomp's default.
