@@ -237,3 +237,11 @@ async def test_two_requests_of_one_session_at_once_do_not_mix(beds: BedMaker) ->
         said = await asyncio.gather(ask("zebra"), ask("ocean"))
     assert "zebra" in said[0]
     assert "ocean" in said[1]
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_text_block_has_no_citations_where_there_are_none(bed: Bed, stream: bool) -> None:
+    """The Vercel AI SDK takes a list or nothing, no null."""
+    answer = await post(bed, MESSAGES, stream=stream)
+    assert answer.status_code == 200
+    assert "citations" not in answer.text

@@ -49,7 +49,7 @@ def _block(reply: Reply, item: Item) -> dict[str, Any]:
 
 
 def text_block(text: str) -> dict[str, Any]:
-    return {"type": "text", "text": text, "citations": None}
+    return {"type": "text", "text": text}
 
 
 def call_block(call_id: str, name: str) -> dict[str, Any]:
