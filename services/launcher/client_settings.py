@@ -139,7 +139,10 @@ def _continue(door: Door) -> ClientSettings:
 
 def _qwen_code(door: Door) -> ClientSettings:
     environ = {"OPENAI_BASE_URL": door.v1, "OPENAI_API_KEY": KEY, "OPENAI_MODEL": door.model}
-    return ClientSettings(use="qwen --auth-type openai", environ=environ)
+    # It would tell its makers how it is used.
+    quiet = {"privacy": {"usageStatisticsEnabled": False}}
+    files = {".qwen/settings.json": json.dumps(quiet, indent=2) + "\n"}
+    return ClientSettings(use="qwen --auth-type openai", environ=environ, files=files)
 
 
 def _aider(door: Door) -> ClientSettings:

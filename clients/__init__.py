@@ -1,0 +1,1 @@
+"""Clients that people bring, run for real against a codec; no part of the tests."""

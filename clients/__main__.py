@@ -1,0 +1,87 @@
+"""Installs the clients, runs each against the services, and prints a table.
+
+usage: python -m clients [NAME ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from clients.backends import Backends
+from clients.client import Backend, Client
+from clients.installation import CACHE, ROOT, NotInstalled
+from clients.run import Run, Verdict
+from clients.table import CLIENTS
+from services.shared.model_folder import ModelFolder
+
+MODEL = ROOT / ".cache" / "models" / "smollm2-135m-instruct"
+HEADS = ("client", "version", "protocol", "answered by", "answer", "tool round trip")
+
+Row = tuple[str, ...]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m clients", description=__doc__)
+    names = [client.name for client in CLIENTS]
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(names))
+    parser.add_argument("--model", type=Path, default=MODEL, help="folder of the small model")
+    options = parser.parse_args()
+    if unknown := sorted({*options.names} - {*names}):
+        parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(names)}")
+    chosen = [client for client in CLIENTS if not options.names or client.name in options.names]
+    rows: list[Row] = []
+    faults: list[str] = []
+    with Backends(ModelFolder(options.model), CACHE / "stacks") as backends:
+        for client in chosen:
+            _say(f"-- {client.name} {client.version}")
+            verdicts = _verdicts(client, backends)
+            rows.append(_row(client, verdicts))
+            faults += [
+                f"{client.name}, {kind}: {verdict.fault}"
+                for kind, verdict in verdicts.items()
+                if verdict.fault is not None
+            ]
+            _say(f"   {', '.join(map(str, verdicts.values()))}")
+    _say(_table((HEADS, *rows)))
+    _say("\n".join(faults) or "all passed")
+    return 1 if faults else 0
+
+
+def _verdicts(client: Client, backends: Backends) -> dict[str, Verdict]:
+    """By what was asked: `answer`, and `tools` where the client has any."""
+    try:
+        client.source.install()
+    except NotInstalled as error:
+        return {"answer": Verdict(f"not installed: {error}")}
+    stack = backends.stack(client.backend)
+    verdicts = {"answer": Run(client=client, stack=stack, call=None).verdict()}
+    if client.call is not None:
+        stack = backends.stack(Backend.SCRIPTED)
+        verdicts["tools"] = Run(client=client, stack=stack, call=client.call).verdict()
+    return verdicts
+
+
+def _row(client: Client, verdicts: dict[str, Verdict]) -> Row:
+    tools = str(verdicts["tools"]) if "tools" in verdicts else "has none"
+    answer = str(verdicts["answer"])
+    return (client.name, client.version, client.protocol, client.backend, answer, tools)
+
+
+def _table(rows: Sequence[Row]) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    )
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
