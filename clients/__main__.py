@@ -18,7 +18,7 @@ from clients.table import CLIENTS
 from services.shared.model_folder import ModelFolder
 
 MODEL = ROOT / ".cache" / "models" / "smollm2-135m-instruct"
-HEADS = ("client", "version", "protocol", "answered by", "answer", "tool round trip")
+HEADS = ("client", "version", "protocol", "answered by", "prompt", "answer", "tool round trip")
 
 Row = tuple[str, ...]
 
@@ -66,8 +66,10 @@ def _verdicts(client: Client, backends: Backends) -> dict[str, Verdict]:
 
 def _row(client: Client, verdicts: dict[str, Verdict]) -> Row:
     tools = str(verdicts["tools"]) if "tools" in verdicts else "has none"
-    answer = str(verdicts["answer"])
-    return (client.name, client.version, client.protocol, client.backend, answer, tools)
+    answer = verdicts["answer"]
+    prompt = f"{answer.prompt_tokens} tokens"
+    told = (client.protocol, client.backend, prompt, str(answer), tools)
+    return (client.name, client.version, *told)
 
 
 def _table(rows: Sequence[Row]) -> str:

@@ -12,7 +12,8 @@ from services.launcher.client_settings import Door
 from services.shared.model_folder import ModelFolder
 from tests.integration.stack import Launcher, Stack, simulated, stack_of
 
-CONTEXT_LENGTH = 200_000
+SHORT_CONTEXT = 2048
+LONG_CONTEXT = 200_000
 OUTPUT_TOKENS = 64
 
 
@@ -54,13 +55,14 @@ def door(stack: Stack) -> Door:
 
 
 def _real(model: ModelFolder) -> tuple[dict[str, Any], tuple[str, ...]]:
-    return {"executor": {"model_path": str(model.path)}}, ()
+    """So short a context that an answer without end is at its end soon."""
+    return {"executor": {"model_path": str(model.path), "context_length": SHORT_CONTEXT}}, ()
 
 
 def _large(model: ModelFolder) -> tuple[dict[str, Any], tuple[str, ...]]:
     """A long context, and steps so large and fast that a prompt of an agent takes no time."""
     simulation = {"step_us": 1000, "token_us": 1, "output_tokens": OUTPUT_TOKENS}
-    settings = simulated(model, context_length=CONTEXT_LENGTH, simulation=simulation)
+    settings = simulated(model, context_length=LONG_CONTEXT, simulation=simulation)
     return {**settings, "service": {"batching": {"token_budget": 8192}}}, ()
 
 

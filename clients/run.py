@@ -30,9 +30,10 @@ NOBODY = "http://127.0.0.1:9"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether a run passed, else why not."""
+    """Whether a run passed, else why not, and how long its longest prompt was."""
 
     fault: str | None
+    prompt_tokens: int = 0
 
     def __str__(self) -> str:
         return "passed" if self.fault is None else "FAILED"
@@ -59,7 +60,8 @@ class Run:
             self._prepare(Path(home))
             status = self._run(Path(home))
         requests = self.stack.codec.lines(message="request")[before:]
-        return Verdict(self._fault(status, requests))
+        prompt_tokens = max((request.get("prompt_tokens", 0) for request in requests), default=0)
+        return Verdict(self._fault(status, requests), prompt_tokens)
 
     def _run(self, home: Path) -> int:
         LOGS.mkdir(parents=True, exist_ok=True)

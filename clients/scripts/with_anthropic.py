@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from anthropic import Anthropic
-from question import ABOUT, LIMITS, MESSAGES, MODEL, SCHEMA, SECRET, look_up, say
+from question import ABOUT, MAX_TOKENS, MESSAGES, MODEL, SCHEMA, SECRET, look_up, say
 
 TOOL: Any = {"name": "look_up", "description": ABOUT, "input_schema": SCHEMA}
 
 
 def ask(client: Anthropic) -> None:
-    asked: dict[str, Any] = {"model": MODEL, "messages": MESSAGES, **LIMITS}
+    asked: dict[str, Any] = {"model": MODEL, "messages": MESSAGES, "max_tokens": MAX_TOKENS}
+    asked["extra_body"] = {"temperature": 0}  # the SDK has no name for it any more
     whole: Any = client.messages.create(**asked)
     say(whole.content[0].text)
     with client.messages.stream(**asked) as stream:
