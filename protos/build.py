@@ -1,4 +1,4 @@
-"""Lints the contracts and generates stubs/; with --check it only tells whether stubs/ is current."""
+"""Lints the contracts and generates stubs/; with --check it only tells whether they are current."""
 
 from __future__ import annotations
 
