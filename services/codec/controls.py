@@ -45,8 +45,10 @@ class Controls:
     def __init__(self, tokens: Iterable[ControlToken], literals: Iterable[str]) -> None:
         self._tokens = {token.text: token for token in tokens}
         self._pattern = re.compile(_alternatives(list(self._tokens)))
-        self._heads = {text[:at] for text in self._tokens for at in range(1, len(text))}
-        self._tails = {text[at:] for text in self._tokens for at in range(1, len(text))}
+        heads = {text[:at] for text in self._tokens for at in range(1, len(text))}
+        tails = {text[at:] for text in self._tokens for at in range(1, len(text))}
+        self._head_at_end = re.compile(rf"{_alternatives(list(heads))}\Z")
+        self._tail = re.compile(_alternatives(list(tails)))
         self._longest = max(map(len, self._tokens), default=0)
         # A text inside a control token counts only where a literal may begin the token.
         self._is_open = any(self._ends_with_head(text) for text in literals)
@@ -59,9 +61,11 @@ class Controls:
             text = self._pattern.sub(self._break, text)
         # Templates trim texts, so the ends count with and without white space.
         core = text.strip()
-        if core != text and core:
+        guarded = self._guarded(core)
+        # Long texts are not copied without need.
+        if guarded != core:
             start = text.index(core)
-            text = text[:start] + self._guarded(core) + text[start + len(core) :]
+            text = text[:start] + guarded + text[start + len(core) :]
         return self._guarded(text)
 
     def whole(self, text: str) -> str:
@@ -91,23 +95,17 @@ class Controls:
         return match[0][0] + self._mark + match[0][1:]
 
     def _guarded(self, text: str) -> str:
-        head = self._mark if self._starts_with_tail(text) or self._is_inside(text) else ""
+        head = self._mark if self._tail.match(text) or self._is_inside(text) else ""
         tail = self._mark if self._ends_with_head(text) else ""
         return head + text + tail
 
-    def _starts_with_tail(self, text: str) -> bool:
-        return any(text[:size] in self._tails for size in self._sizes(text))
-
     def _ends_with_head(self, text: str) -> bool:
-        return any(text[-size:] in self._heads for size in self._sizes(text))
+        return self._head_at_end.search(text, max(0, len(text) - self._longest)) is not None
 
     def _is_inside(self, text: str) -> bool:
         if not self._is_open or not 0 < len(text) < self._longest:
             return False
         return any(text in token for token in self._tokens)
-
-    def _sizes(self, text: str) -> range:
-        return range(1, min(self._longest, len(text) + 1))
 
 
 def _alternatives(texts: list[str]) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from sys import getsizeof
 from threading import Lock
 
-# What a dictionary entry and its two objects take besides text and IDs.
+# What a dictionary entry and its objects take besides text and IDs.
 _ENTRY_BYTES = 200
 
 
@@ -16,22 +15,23 @@ class PieceCache:
     """The last used pieces within a memory limit. Thread-safe.
 
     Args:
-        encode: gives the IDs of each of some pieces; it runs outside the lock.
+        encode: gives the IDs of each of some pieces, the same objects each time; it runs outside
+            the lock.
         limit_bytes: memory for pieces and IDs; 0 keeps nothing.
     """
 
     def __init__(
-        self, encode: Callable[[Sequence[str]], Sequence[Sequence[int]]], limit_bytes: int
+        self, encode: Callable[[Sequence[str]], Sequence[list[int]]], limit_bytes: int
     ) -> None:
         self._encode = encode
         self._limit_bytes = limit_bytes
-        self._entries: OrderedDict[str, array[int]] = OrderedDict()
+        self._entries: OrderedDict[str, list[int]] = OrderedDict()
         self._lock = Lock()
         self.used_bytes = 0
         self.hits = 0
         self.misses = 0
 
-    def ids(self, pieces: Iterable[str]) -> dict[str, array[int]]:
+    def ids(self, pieces: Iterable[str]) -> dict[str, list[int]]:
         """IDs of each piece, the unknown ones encoded together; the caller must not change them."""
         wanted = dict.fromkeys(pieces)
         with self._lock:
@@ -43,12 +43,11 @@ class PieceCache:
             self.misses += len(unknown)
         if not unknown:
             return known
-        encoded = [array("I", ids) for ids in self._encode(unknown)]
-        new = dict(zip(unknown, encoded, strict=True))
+        new = dict(zip(unknown, self._encode(unknown), strict=True))
         self._keep(new)
         return known | new
 
-    def _keep(self, new: dict[str, array[int]]) -> None:
+    def _keep(self, new: dict[str, list[int]]) -> None:
         kept = {piece: ids for piece, ids in new.items() if _size(piece, ids) <= self._limit_bytes}
         with self._lock:
             for piece, ids in kept.items():
@@ -60,5 +59,5 @@ class PieceCache:
                 self.used_bytes -= _size(*self._entries.popitem(last=False))
 
 
-def _size(piece: str, ids: array[int]) -> int:
+def _size(piece: str, ids: list[int]) -> int:
     return getsizeof(piece) + getsizeof(ids) + _ENTRY_BYTES

@@ -60,10 +60,13 @@ def shaped(
 def _parted(turn: Turn, at: int) -> Iterator[Placed]:
     """Each tool result alone, then the rest of the turn."""
     results = [part for part in turn.parts if isinstance(part, ToolResult)]
-    rest = tuple(part for part in turn.parts if not isinstance(part, ToolResult))
+    if not results:
+        yield Placed(turn, at)
+        return
     for result in results:
         yield Placed(Turn(Role.TOOL, (result,)), at)
-    if rest or not results:
+    rest = tuple(part for part in turn.parts if not isinstance(part, ToolResult))
+    if rest:
         yield Placed(replace(turn, parts=rest), at)
 
 

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from typing import Any
 
 import tokenizers
@@ -56,6 +56,8 @@ class Tokenizer:
             raise self._bad("must have a byte-level or byte-fallback decoder")
         self._bytes = table
         self.vocabulary_size = len(table)
+        # One object for each ID: lists that are kept then take eight bytes a token.
+        self._shared_ids = tuple(range(len(table)))
         self.eos_ids = _eos_ids(folder)
 
     def segments(self, text: str) -> list[str]:
@@ -74,8 +76,9 @@ class Tokenizer:
         flat = [part for group in parts for part in group]
         # `encode` would hold the GIL for its whole duration.
         encodings = iter(self._plain.encode_batch_fast(flat, add_special_tokens=False))
+        shared = self._shared_ids.__getitem__
         return [
-            [token for encoding in islice(encodings, len(group)) for token in encoding.ids]
+            [*map(shared, chain.from_iterable(each.ids for each in islice(encodings, len(group))))]
             for group in parts
         ]
 

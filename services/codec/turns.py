@@ -30,7 +30,6 @@ RESERVED = frozenset(
     | {"bos_token", "eos_token", "unk_token", "pad_token", "sep_token", "cls_token", "mask_token"}
     | {"range", "dict", "namespace", "raise_exception", "strftime_now", "self", "loop", "caller"}
 )
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 # What is done to each text of a caller; `field` names it in errors.
@@ -193,14 +192,17 @@ def _with_id(call: ToolCall, family: Family, number: int) -> ToolCall:
 
 def check_text(text: str, field: str) -> None:
     """Refuses what no tokenizer takes."""
+    if "\0" in text:
+        raise InvalidRequest(f"{field} must not contain NUL", field=field)
     if text.isascii():
-        if "\0" in text:
-            raise InvalidRequest(f"{field} must not contain NUL", field=field)
         return
-    bad = _SURROGATE.search(text)
-    if bad or "\0" in text:
-        what = f"the lone surrogate U+{ord(bad[0]):04X}" if bad else "NUL"
-        raise InvalidRequest(f"{field} must not contain {what}", field=field)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        shown = f"U+{ord(text[error.start]):04X}"
+        raise InvalidRequest(
+            f"{field} must not contain the lone surrogate {shown}", field=field
+        ) from error
 
 
 def _arguments(call: ToolCall) -> Any:
