@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -78,9 +79,11 @@ def _once(home: Path, pins: str, *commands: tuple[str, ...]) -> None:
     own_home.mkdir(parents=True, exist_ok=True)
     environ = {**os.environ, "HOME": str(own_home)}
     for command in commands:
+        if shutil.which(command[0]) is None:
+            raise NotInstalled(f"{command[0]} is missing; it comes with Node.js 20 or newer")
         told = subprocess.run(  # noqa: S603 our own commands
             command, env=environ, capture_output=True, text=True, check=False
         )
         if told.returncode:
-            raise NotInstalled(told.stderr.strip().splitlines()[-1:] or "it said nothing")
+            raise NotInstalled(" ".join(told.stderr.split())[-300:])
     ready.touch()
