@@ -14,6 +14,8 @@ MODULES = (
     "engine_step",
     "grammar",
     "http_throughput",
+    "codec_prompt",
+    "codec_stream",
     "router_session",
     "scheduling",
     "long_prompt",

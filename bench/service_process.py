@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,22 @@ ROOT = Path(__file__).parents[1]
 STOP_S = 10
 
 
+@dataclass(frozen=True, slots=True)
+class ServiceProcess:
+    """A running service: its process and where its doors listen."""
+
+    pid: int
+    doors: Mapping[str, str]
+
+    def cpu_seconds(self) -> float:
+        """CPU time that it has used, in hundredths of a second."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text("utf-8").rpartition(")")[2].split()
+        return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
 @contextmanager
-def service(module: str, settings: Mapping[str, Any], door: str = "grpc") -> Iterator[str]:
-    """Runs `python -m module` with these settings; gives the address of one of its doors."""
+def service_process(module: str, settings: Mapping[str, Any]) -> Iterator[ServiceProcess]:
+    """Runs `python -m module` with these settings."""
     environ = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'stubs'}"}
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as config:
         config.write(json.dumps({"telemetry": {"log_level": "warning"}, **settings}))
@@ -32,16 +46,23 @@ def service(module: str, settings: Mapping[str, Any], door: str = "grpc") -> Ite
             env=environ,
         )
         try:
-            yield _address(process, door)
+            yield ServiceProcess(process.pid, _doors(process))
         finally:
             process.terminate()
             process.wait(STOP_S)
 
 
-def _address(process: subprocess.Popen[str], door: str) -> str:
+@contextmanager
+def service(module: str, settings: Mapping[str, Any], door: str = "grpc") -> Iterator[str]:
+    """The address of one of its doors."""
+    with service_process(module, settings) as running:
+        yield running.doors[door]
+
+
+def _doors(process: subprocess.Popen[str]) -> Mapping[str, str]:
     assert process.stdout is not None  # noqa: S101  # a pipe was asked for
     for line in process.stdout:
         doors = announced(line)
         if doors is not None:
-            return doors[door]
+            return doors
     raise RuntimeError(f"the service ended with status {process.wait()} before it listened")
