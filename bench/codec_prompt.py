@@ -25,6 +25,7 @@ from zlib import crc32
 
 from bench.ratio import Ratio
 from bench.service_process import ROOT
+from services.codec.__main__ import SWITCH_INTERVAL_S
 from services.codec.conversation import Conversation, Role, Text, Turn
 from services.codec.prompt import PromptEncoder
 from services.shared.model_folder import ModelFolder
@@ -113,6 +114,7 @@ async def longest_stall(encode: Encode, chat: Messages) -> float:
 
 def side_figures(encode: Encode, rounds: int) -> Figures:
     """The best figures of a side, in this process, and the digest of all its IDs."""
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     prose, digest = Prose(), 0
     best: dict[str, float] = {}
     for shape, count in SHAPES.items():
