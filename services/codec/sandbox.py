@@ -25,6 +25,7 @@ MAX_NUMBER = 10_000
 MAX_INTEGER_BITS = 256
 _STEP = 1_000
 _ITEM = 200
+_SIZED = (str, bytes, list, tuple, dict)
 _LOADING = (nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)
 # Filters that choose or count, and make no text of their arguments.
 _STRUCTURAL = frozenset(
@@ -220,7 +221,7 @@ def _own_call(method: str, args: list[nodes.Expr]) -> nodes.Call:
 
 
 def _size(value: Any) -> int:
-    return len(value) if isinstance(value, str | bytes | list | tuple | dict) else 1
+    return len(value) if isinstance(value, _SIZED) else 1
 
 
 def _times(value: Any) -> int:

@@ -75,10 +75,7 @@ def _results_first(turns: list[Placed]) -> list[Placed]:
     ordered: list[Placed] = []
     waiting: list[Placed] = []
     for placed in turns:
-        after_calls = bool(ordered) and (
-            ordered[-1].is_result or any(isinstance(p, ToolCall) for p in ordered[-1].turn.parts)
-        )
-        if placed.role_is(Role.SYSTEM) and (waiting or after_calls):
+        if placed.role_is(Role.SYSTEM) and (waiting or _may_have_results(ordered)):
             waiting.append(placed)
             continue
         if not placed.is_result:
@@ -86,6 +83,13 @@ def _results_first(turns: list[Placed]) -> list[Placed]:
             waiting = []
         ordered.append(placed)
     return ordered + waiting
+
+
+def _may_have_results(turns: list[Placed]) -> bool:
+    """Whether results may follow these turns."""
+    return bool(turns) and (
+        turns[-1].is_result or any(isinstance(part, ToolCall) for part in turns[-1].turn.parts)
+    )
 
 
 def _answers_in_order(turns: list[Placed]) -> list[Placed]:
