@@ -164,11 +164,18 @@ def wait_until_ready(stack: Stack) -> None:
     deadline = time.monotonic() + PATIENCE_S
     with httpx.Client(base_url=stack.url) as client:
         while not (
-            client.get("/readyz").status_code == 200
-            and stack.router.describe().load.total_blocks == blocks
+            client.get("/readyz").status_code == 200 and _blocks_known(stack.router) == blocks
         ):
             assert time.monotonic() < deadline, "the stack does not get ready"
             time.sleep(0.05)
+
+
+def _blocks_known(router: Service) -> int:
+    """Blocks of the replicas that the router knows; none while it knows no replica."""
+    try:
+        return router.describe().load.total_blocks
+    except grpc.RpcError:
+        return 0
 
 
 def simulated(model: ModelFolder, **executor: Any) -> Settings:
