@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 from tokenway.engine.v1 import engine_pb2, engine_pb2_grpc
@@ -43,10 +44,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 async def serve(settings: EngineSettings, stop: asyncio.Event) -> None:
-    """Serves until `stop`, then finishes what runs, within the drain timeout."""
-    parts = await asyncio.to_thread(_parts, settings.executor)
-    await asyncio.to_thread(parts.runner.warm_up)
+    """Serves until `stop`, then finishes what runs, within the drain timeout.
+
+    One thread computes, from the first tensor to the last step: OpenMP keeps a team for each thread
+    that asks for one, and with more teams than cores it no longer lets threads spin.
+    """
     home = asyncio.get_running_loop()
+    computing = ThreadPoolExecutor(max_workers=1, thread_name_prefix="step")
+    parts = await home.run_in_executor(computing, _parts, settings.executor)
+    await home.run_in_executor(computing, parts.runner.warm_up)
     limits = settings.service.limits
 
     def publish(results: Results) -> None:
@@ -63,7 +69,7 @@ async def serve(settings: EngineSettings, stop: asyncio.Event) -> None:
     )
     if settings.executor.memory.deterministic_gc:
         loop.collector.freeze()
-    thread = asyncio.ensure_future(asyncio.to_thread(loop.run))
+    thread = home.run_in_executor(computing, loop.run)
 
     def ended(_: object) -> None:
         """The thread, by a bug unless the process ends: nothing that runs will come to its end."""

@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 # Long enough to be awake for the next kernel of a step, short enough to spare a neighbour:
 # bench/spinning.py measures both.
-SPIN_COUNT = 2000
+SPIN_COUNT = 5000
 
 SYSTEM_OPENMP = "libgomp.so.1"
 CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
