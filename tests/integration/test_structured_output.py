@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +13,7 @@ import openai
 import pytest
 
 from tests.integration.stack import PATIENCE_S, Stack
+from tests.schemas import SCHEMAS
 
 PERSON: dict[str, Any] = {
     "type": "object",
@@ -45,6 +47,30 @@ def test_a_schema_is_kept_whole_and_streamed(stack: Stack, client: openai.OpenAI
     assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == (
         whole.message.content
     )
+
+
+async def test_thirty_schemas_are_kept_whole_and_streamed_at_temperature_1(stack: Stack) -> None:
+    async with openai.AsyncOpenAI(
+        base_url=f"{stack.url}/v1", api_key="unused", timeout=4 * PATIENCE_S, max_retries=0
+    ) as client:
+        texts = await asyncio.gather(
+            *(both(client, stack, number, schema) for number, schema in enumerate(SCHEMAS))
+        )
+    for (whole, streamed), schema in zip(texts, SCHEMAS, strict=True):
+        assert whole == streamed
+        jsonschema.validate(json.loads(whole), schema)
+
+
+async def both(
+    client: openai.AsyncOpenAI, stack: Stack, seed: int, schema: dict[str, Any]
+) -> tuple[str, str]:
+    """One answer, whole and streamed."""
+    asked = stack.chat("Give me an example.", seed=seed, temperature=1, max_tokens=150)
+    asked |= {"response_format": {**FORMAT, "json_schema": {"name": "any", "schema": schema}}}
+    whole = await client.chat.completions.create(**asked)
+    chunks = [chunk async for chunk in await client.chat.completions.create(**asked, stream=True)]
+    streamed = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
+    return whole.choices[0].message.content, streamed
 
 
 def test_messages_keep_a_schema(stack: Stack) -> None:
