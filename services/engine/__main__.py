@@ -53,20 +53,8 @@ async def serve(settings: EngineSettings, stop: asyncio.Event) -> None:
     computing = ThreadPoolExecutor(max_workers=1, thread_name_prefix="step")
     parts = await home.run_in_executor(computing, _parts, settings.executor)
     await home.run_in_executor(computing, parts.runner.warm_up)
-    limits = settings.service.limits
-
-    def publish(results: Results) -> None:
-        home.call_soon_threadsafe(engine.deliver, results)
-
-    loop = _loop(parts, settings, publish)
     grammars = None if parts.grammars is None else GrammarQueue(parts.grammars)
-    engine = Engine(
-        Admission(parts.model, limits.request_timeout_ms),
-        loop,
-        DeviceMonitor(settings.executor.accelerator_group[0]),
-        limits.max_concurrency,
-        grammars,
-    )
+    loop, engine = _assembled(parts, settings, grammars)
     if settings.executor.memory.deterministic_gc:
         loop.collector.freeze()
     thread = home.run_in_executor(computing, loop.run)
@@ -89,12 +77,33 @@ async def serve(settings: EngineSettings, stop: asyncio.Event) -> None:
             announce({"grpc": served.address})
             await stop.wait()
             await served.health.set(Readiness.DRAINING)
-            await engine.drain(limits.drain_timeout_s)
+            await engine.drain(settings.service.limits.drain_timeout_s)
     finally:
         if grammars is not None:
             grammars.close()
         loop.command(loop.stop)
         await thread
+
+
+def _assembled(
+    parts: Parts, settings: EngineSettings, grammars: GrammarQueue | None
+) -> tuple[EngineLoop, Engine]:
+    """The loop, and the engine that its results go to on this thread's event loop."""
+    home = asyncio.get_running_loop()
+    limits = settings.service.limits
+
+    def publish(results: Results) -> None:
+        home.call_soon_threadsafe(engine.deliver, results)
+
+    loop = _loop(parts, settings, publish)
+    engine = Engine(
+        Admission(parts.model, limits.request_timeout_ms),
+        loop,
+        DeviceMonitor(settings.executor.accelerator_group[0]),
+        limits.max_concurrency,
+        grammars,
+    )
+    return loop, engine
 
 
 def _parts(settings: ExecutorSettings) -> Parts:
