@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -36,6 +37,8 @@ SERVICES = tuple(
 
 LAST_FRAME_S = 0.5
 """How long the ends of the last generations have to reach their callers."""
+
+_log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -83,6 +86,16 @@ async def serve(settings: EngineSettings, stop: asyncio.Event) -> None:
             grammars.close()
         loop.command(loop.stop)
         await thread
+        _log.info("engine ended", extra={"fields": _figures(loop)})
+
+
+def _figures(loop: EngineLoop) -> dict[str, int]:
+    return {
+        "steps": loop.progress.steps,
+        "scheduled_us": loop.progress.scheduled_us,
+        "gc_pauses": loop.collector.pauses,
+        "gc_paused_us": loop.collector.paused_us,
+    }
 
 
 def _assembled(

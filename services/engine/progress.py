@@ -16,7 +16,7 @@ class Progress:
     Attributes:
         load: counts as of at most 50 ms before the last step.
         steps: steps so far.
-        schedule_us: scheduling time of the last step.
+        scheduled_us: time that all steps took until their work was known.
     """
 
     def __init__(self, scheduler: Scheduler) -> None:
@@ -24,7 +24,7 @@ class Progress:
         self._measured_ns = 0
         self._step_us = 0
         self.steps = 0
-        self.schedule_us = 0
+        self.scheduled_us = 0
         self.last_step_ns = time.monotonic_ns()
         self.load = self._measure()
 
@@ -38,7 +38,7 @@ class Progress:
     def stepped(self, began_ns: int, scheduled_ns: int) -> None:
         """Notes a step; times are on the monotonic clock."""
         self.steps += 1
-        self.schedule_us = (scheduled_ns - began_ns) // 1000
+        self.scheduled_us += (scheduled_ns - began_ns) // 1000
         self.last_step_ns = time.monotonic_ns()
         self._step_us = (self.last_step_ns - began_ns) // 1000
         if self.last_step_ns - self._measured_ns > MEASURE_INTERVAL_NS:

@@ -43,6 +43,17 @@ class MemorySettings:
         at_least("kv_cache_bytes", self.kv_cache_bytes, 1)
 
 
+class CacheType(StrEnum):
+    """Where blocks are kept beyond the engine's own pool."""
+
+    NONE = "none"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CacheSettings:
+    type: CacheType = CacheType.NONE
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SimulationSettings:
     """What a step of a simulated model takes, in microseconds, and how much the model says.
@@ -140,4 +151,5 @@ class EngineSettings:
     executor: ExecutorSettings
     server: ServerSettings = ServerSettings(port=9100)
     service: ServiceSettings = ServiceSettings()
+    cache: CacheSettings = CacheSettings()
     telemetry: TelemetrySettings = TelemetrySettings()

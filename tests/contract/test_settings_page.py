@@ -28,3 +28,17 @@ def listed(section: str) -> set[str]:
 )
 def test_the_page_lists_every_setting_and_no_other(section: str, settings: type) -> None:
     assert listed(section) == keys(settings)
+
+
+GUIDE_KEYS = """
+server.port inference_engine.endpoint inference_engine.protocol cache.type
+service.batching.max_batch_size service.batching.max_wait_ms service.limits.max_concurrency
+service.limits.request_timeout_ms executor.accelerator_group executor.model_path
+executor.memory.reserve_ratio executor.memory.deterministic_gc health.liveness_path
+health.readiness_path health.initial_delay_seconds
+"""
+
+
+@pytest.mark.parametrize("key", GUIDE_KEYS.split())
+def test_each_key_of_the_deployment_guides_belongs_to_a_service(key: str) -> None:
+    assert any(key in keys(cls) for cls in (CodecSettings, RouterSettings, EngineSettings))
