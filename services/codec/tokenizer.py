@@ -113,10 +113,6 @@ class Tokenizer:
         """Bytes that the token stands for; none for an ID beyond the vocabulary."""
         return self._bytes[token] if 0 <= token < len(self._bytes) else b""
 
-    def token_text(self, token: int) -> str:
-        """The token as text for humans; an incomplete character shows as U+FFFD."""
-        return self.token_bytes(token).decode(errors="replace")
-
     def _parts(self, text: str) -> list[str]:
         if self._reachable is None:
             return [text]

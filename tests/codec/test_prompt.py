@@ -209,5 +209,5 @@ def test_lone_surrogate_is_refused_by_field(encoder: PromptEncoder) -> None:
 def test_end_tokens_come_from_the_configuration(encoder: PromptEncoder) -> None:
     assert 2 in encoder.tokenizer.eos_ids
     assert encoder.tokenizer.vocabulary_size == 49_152
-    assert encoder.tokenizer.token_text(2) == "<|im_end|>"
+    assert encoder.tokenizer.token_bytes(2) == b"<|im_end|>"
     assert encoder.tokenizer.token_bytes(99_999) == b""

@@ -33,7 +33,7 @@ def tokenizer() -> Tokenizer:
 
 def control_texts(encoder: PromptEncoder, ids: list[int]) -> list[str]:
     known = encoder.tokenizer.forgeable_ids
-    return [encoder.tokenizer.token_text(token) for token in ids if token in known]
+    return [encoder.tokenizer.token_bytes(token).decode() for token in ids if token in known]
 
 
 def test_markers_put_together_by_the_template_are_control_tokens(
