@@ -224,6 +224,12 @@ softmax = njit(fastmath=FAST)(_softmax)
 attend = njit(_attend)
 
 
+SIGNATURE = (
+    "(f4[:, ::1], i8[:, ::1], i8[:, ::1], i4[::1], f4[:, ::1], f4[:, :, :, ::1], f4[:, :, ::1], "
+    "f4[:, ::1])"
+)
+
+
 def attention_kernel(group: int, head_dim: int, *, parallel: bool) -> Kernel:
     """Turns queries and keys, keeps keys and values, attends.
 
@@ -268,13 +274,7 @@ def attention_kernel(group: int, head_dim: int, *, parallel: bool) -> Kernel:
                 else:
                     attend(tile, pages, scratch[worker], heads, head_dim)
 
-    matrix, indices = "f4[:, ::1]", "i8[:, ::1]"
-    return compiled(
-        kernel,
-        f"({matrix}, {indices}, {indices}, i4[::1], {matrix}, f4[:, :, :, ::1], "
-        f"f4[:, :, ::1], {matrix})",
-        parallel=parallel,
-    )
+    return compiled(kernel, SIGNATURE, parallel=parallel)
 
 
 def attention_scratch(
