@@ -72,8 +72,12 @@ class BlockPool:
         return blocks
 
     def publish(self, block: int, address: bytes) -> None:
-        """Makes an owned, full block findable; of blocks with equal content the first counts."""
-        if self._block_at.setdefault(address, block) == block:
+        """Makes an owned, full block findable; of blocks with equal content the first counts.
+
+        The content of a full block is fixed, and so is its first address.
+        """
+        if self._address_of[block] is None and address not in self._block_at:
+            self._block_at[address] = block
             self._address_of[block] = address
 
     def release(self, blocks: Sequence[int]) -> None:

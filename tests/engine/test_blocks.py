@@ -71,6 +71,16 @@ def test_equal_content_is_known_once() -> None:
     assert (pool.cached, pool.free) == (1, 1)
 
 
+def test_a_block_keeps_its_first_address() -> None:
+    pool = BlockPool(2, 4)
+    blocks = pool.allocate(1)
+    pool.publish(blocks[0], A)
+    pool.publish(blocks[0], B)
+    pool.release(blocks)
+    pool.flush()
+    assert pool.match([A]) == pool.match([B]) == []
+
+
 def test_flush_frees_what_nobody_owns() -> None:
     pool = BlockPool(3, 4)
     kept, dropped = pool.allocate(2)
