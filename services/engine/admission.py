@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from services.engine.addresses import root_address
+from services.shared.addresses import root_address
 from services.engine.sequence import Sequence
 from services.shared.errors import (
     ContextLengthExceeded,

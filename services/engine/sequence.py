@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from services.engine.addresses import next_address
+from services.shared.addresses import next_address
 from services.engine.grammar import Matcher
 from services.shared.stream.generation import Generation
 

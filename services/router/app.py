@@ -12,6 +12,7 @@ import grpc
 from tokenway.engine.v1 import engine_pb2_grpc
 from tokenway.stream.v1 import stream_pb2_grpc
 
+from services.router.admission import Admission
 from services.router.connection import Connection
 from services.router.fleet import Fleet
 from services.router.journal import SpanJournal
@@ -52,7 +53,8 @@ async def routing(settings: RouterSettings) -> AsyncIterator[Router]:
     changed = asyncio.Event()
     changed.set()
     fleet = Fleet(changed.set)
-    relay = Relay(fleet, asyncio.get_running_loop(), SpanJournal(), changed.set)
+    admission = Admission(fleet)
+    relay = Relay(fleet, admission, asyncio.get_running_loop(), SpanJournal(), changed.set)
     async with AsyncExitStack() as stack:
         connections = [Connection(address, fleet) for address in settings.replicas]
         for connection in connections:

@@ -3,73 +3,62 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from services.router.replica import Status
+from services.router.candidate import Candidate, Snapshot
+from services.router.demand import Demand
+from services.router.status import TAKING
 from services.shared.errors import NotFound, Unavailable
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Candidate:
-    """A replica at the moment of the choice."""
-
-    name: str
-    status: Status
-    expected_tokens: int = 0
-    assigned: int = 0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Snapshot:
-    """The fleet at the moment of the choice; `model` is None while no replica is described."""
-
-    model: str | None
-    candidates: Sequence[Candidate]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Decision:
-    """The replica that was chosen, and why."""
+    """The replica that was chosen, and why; the reason names no replica, for callers read it."""
 
     replica: str
     reason: str
 
 
-def choose(model: str, fleet: Snapshot, tried: Collection[str] = ()) -> Decision:
-    """The ready replica with the fewest tokens before a new generation.
-
-    Among equals it is the one that was given the fewest generations, then the first by name.
-
-    Args:
-        model: what the request asks for; empty for whichever is served.
-        fleet: the replicas.
-        tried: names of those that failed this generation.
+def choose(demand: Demand, fleet: Snapshot) -> Decision | None:
+    """The best replica for a generation; None while all that could take it are full.
 
     Raises:
         NotFound: the fleet serves another model.
-        Unavailable: no replica is ready.
+        Unavailable: no replica can take it.
     """
-    if model and fleet.model is not None and model != fleet.model:
-        raise NotFound(f"model {model!r} is not served here, {fleet.model!r} is", field="model")
-    ready = [
-        candidate
-        for candidate in fleet.candidates
-        if candidate.status is Status.READY and candidate.name not in tried
-    ]
-    if not ready:
-        raise Unavailable(_why_none(fleet.candidates, tried))
-    best = min(ready, key=lambda one: (one.expected_tokens, one.assigned, one.name))
+    if demand.model and fleet.model is not None and demand.model != fleet.model:
+        raise NotFound(
+            f"model {demand.model!r} is not served here, {fleet.model!r} is", field="model"
+        )
+    taking = [candidate for candidate in fleet.candidates if may_take(demand, candidate)]
+    if not taking:
+        raise Unavailable(_why_none(demand, fleet))
+    best_status = min(TAKING.index(candidate.status) for candidate in taking)
+    able = [one for one in taking if TAKING.index(one.status) == best_status and one.has_room]
+    if not able:
+        return None
+    best = min(able, key=lambda one: (one.expected_tokens or 0, one.assigned, one.name))
     return Decision(
         replica=best.name,
-        reason=f"fewest outstanding tokens, {best.expected_tokens}, of {len(ready)} ready",
+        reason=f"fewest outstanding tokens, {best.expected_tokens}, of {len(able)} ready",
     )
 
 
-def _why_none(candidates: Sequence[Candidate], tried: Collection[str]) -> str:
+def may_take(demand: Demand, candidate: Candidate) -> bool:
+    """Whether a replica is one for this generation, now or when it has room."""
+    return (
+        candidate.status in TAKING
+        and candidate.weight > 0
+        and candidate.takes_lane
+        and demand.version in {None, candidate.version}
+        and (candidate.name, candidate.epoch) not in demand.avoid
+    )
+
+
+def _why_none(demand: Demand, fleet: Snapshot) -> str:
     counts = Counter(
-        "failed it" if candidate.name in tried else candidate.status.value
-        for candidate in candidates
+        "failed it" if (one.name, one.epoch) in demand.avoid else one.status.value
+        for one in fleet.candidates
     )
     states = ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
-    return f"no replica can take the generation; of {len(candidates)}: {states}"
+    return f"no replica can take the generation; of {len(fleet.candidates)}: {states}"

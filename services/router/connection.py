@@ -10,7 +10,8 @@ from tokenway.engine.v1 import engine_pb2 as pb
 from tokenway.engine.v1 import engine_pb2_grpc as rpc
 
 from services.router.fleet import Fleet
-from services.router.replica import Identity, Replica
+from services.router.replica import Replica
+from services.router.status import Identity
 from services.shared.channel import open_channel
 from services.shared.stream.client_session import ClientSession
 from services.shared.stream.load import Load
@@ -69,8 +70,10 @@ class Connection:
             self.description = description
             identity = Identity(
                 model=description.model,
-                model_fingerprint=description.model_fingerprint,
+                version=description.model_fingerprint,
                 tokenizer_fingerprint=description.tokenizer_fingerprint,
+                layout_id=description.kv_layout_id,
+                block_size=description.block_size,
             )
             self._fleet.tell_identity(self.address, identity)
 

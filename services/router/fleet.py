@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from services.router.balancer import Candidate, Snapshot
-from services.router.replica import Identity, Replica, Status
+from services.router.candidate import Snapshot
+from services.router.demand import Demand
+from services.router.replica import Replica
+from services.router.status import TAKING, Identity, Status
 from services.shared.stream.load import Load
 
 _log = logging.getLogger(__name__)
@@ -53,23 +55,18 @@ class Fleet:
             _log.error("%s takes nothing: it serves %s, not %s", name, identity, self.identity)
         self._on_change()
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self, demand: Demand) -> Snapshot:
+        """The fleet as `demand` meets it now."""
         return Snapshot(
             model=self.identity.model if self.identity else None,
             candidates=[
-                Candidate(
-                    name=replica.name,
-                    status=replica.status(self.identity),
-                    expected_tokens=replica.expected_tokens,
-                    assigned=replica.assigned,
-                )
-                for replica in self._replicas.values()
+                replica.candidate(demand, self.identity) for replica in self._replicas.values()
             ],
         )
 
     def ready(self) -> list[str]:
         """Names of the replicas that take generations."""
-        return self._with(Status.READY)
+        return self._with(*TAKING)
 
     def loads(self) -> list[Load]:
         """Loads of the reachable replicas of the fleet's model."""
@@ -81,7 +78,7 @@ class Fleet:
 
     def members(self) -> list[str]:
         """Names of the reachable replicas of the fleet's model."""
-        return self._with(Status.READY, Status.DRAINING, Status.STARTING)
+        return self._with(*TAKING, Status.DRAINING, Status.STARTING)
 
     def _with(self, *statuses: Status) -> list[str]:
         return [

@@ -2,30 +2,57 @@
 
 from __future__ import annotations
 
+from services.router.demand import Demand
 from services.router.replica import Replica
 from services.shared.stream.events import Cancel, CancelReason
-from services.shared.stream.generation import Generation
-
-ASSUMED_OUTPUT_TOKENS = 512
-"""What a generation without a limit is expected to bring, for balancing only."""
 
 
 class Leg:
-    """Keeps a replica's count of outstanding tokens while a generation is there.
+    """Keeps a replica's counts while a generation is there.
 
     Attributes:
+        epoch: of the replica's session that carries it.
+        version: model version of the replica.
+        begun: whether a token has come.
         cancel: cancels the generation at the replica; set once it was sent.
     """
 
-    __slots__ = ("_left", "cancel", "replica", "routed")
+    __slots__ = (
+        "_left",
+        "_pending",
+        "begun",
+        "cancel",
+        "epoch",
+        "replica",
+        "routed",
+        "version",
+    )
 
-    def __init__(self, replica: Replica, routed: str, expected_tokens: int) -> None:
+    def __init__(self, replica: Replica, routed: str, demand: Demand) -> None:
         self.replica = replica
+        self.epoch = replica.epoch
+        self.version = replica.identity.version if replica.identity else None
         self.routed = routed
+        self.begun = False
         self.cancel: Cancel = _not_sent
-        self._left = expected_tokens
-        replica.outstanding_tokens += expected_tokens
+        self._left = demand.tokens
+        self._pending = demand.prompt_tokens
+        replica.running += 1
+        replica.outstanding_tokens += self._left
+        replica.pending_tokens += self._pending
         replica.assigned += 1
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """Name and epoch of the replica."""
+        return self.replica.name, self.epoch
+
+    def begin(self) -> None:
+        """The first token has come: the prompt is computed."""
+        self.begun = True
+        self.replica.pending_tokens -= self._pending
+        self.settle(self._pending)
+        self._pending = 0
 
     def settle(self, tokens: int) -> None:
         """So many tokens are computed or have come."""
@@ -36,15 +63,10 @@ class Leg:
 
     def end(self) -> None:
         """The generation is no longer there."""
+        self.replica.running -= 1
+        self.replica.pending_tokens -= self._pending
+        self._pending = 0
         self.settle(self._left)
-
-
-def expected_tokens(generation: Generation) -> int:
-    """Tokens to compute and to generate, were nothing cached."""
-    given = len(generation.generated_ids)
-    limit = generation.stopping.max_tokens
-    output = ASSUMED_OUTPUT_TOKENS if limit is None else limit - given
-    return len(generation.prompt_ids) + given + output
 
 
 def _not_sent(_: CancelReason) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from services.router.admission import Admission
+from services.router.clock import Clock
 from services.router.fleet import Fleet
 from services.router.outcome import Journal
-from services.router.relayed import Clock, Relayed, Surroundings
+from services.router.relayed import Relayed, Surroundings
 from services.router.total_load import total_load
 from services.shared.errors import Code, Unavailable
 from services.shared.stream.events import Cancel, Failed
@@ -22,6 +24,7 @@ class Relay:
 
     Args:
         fleet: where generations are sent.
+        admission: gives them places there.
         clock: for their deadlines.
         journal: keeps a record of each.
         on_drain: called when no generation is taken any more.
@@ -30,13 +33,21 @@ class Relay:
     def __init__(
         self,
         fleet: Fleet,
+        admission: Admission,
         clock: Clock,
         journal: Journal,
         on_drain: Callable[[], None] = lambda: None,
     ) -> None:
         self._fleet = fleet
         self._on_drain = on_drain
-        self._around = Surroundings(fleet=fleet, clock=clock, journal=journal, on_end=self._forget)
+        self._admission = admission
+        self._around = Surroundings(
+            fleet=fleet,
+            admission=admission,
+            clock=clock,
+            journal=journal,
+            on_end=self._forget,
+        )
         self._running: dict[Relayed, None] = {}
         self._idle = asyncio.Event()
         self._idle.set()
@@ -46,9 +57,9 @@ class Relay:
         if self.draining:
             raise Unavailable("the router is draining and takes no generation")
         relayed = Relayed(submission, self._around)
-        relayed.start()
         self._running[relayed] = None
         self._idle.clear()
+        relayed.start()
         return relayed.cancel
 
     def load(self) -> Load:
@@ -72,6 +83,12 @@ class Relay:
         except TimeoutError:
             for relayed in list(self._running):
                 relayed.break_off(LEAVING)
+
+    def evacuate(self, name: str) -> None:
+        """Moves all generations of a replica to others."""
+        for relayed in list(self._running):
+            if relayed.replica == name:
+                relayed.move()
 
     def _forget(self, relayed: Relayed) -> None:
         self._running.pop(relayed, None)

@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
-
+from services.router.candidate import Candidate
+from services.router.demand import Demand
+from services.router.status import Identity, Status
 from services.shared.stream.load import Load, ReplicaState
 from services.shared.stream.source import TokenSource
-
-
-class Status(StrEnum):
-    """Whether a replica takes generations, and why not."""
-
-    READY = "ready"
-    STARTING = "starting"
-    DRAINING = "draining"
-    UNREACHABLE = "unreachable"
-    MISMATCHED = "of another model"
-
 
 _STATUS = {
     ReplicaState.STARTING: Status.STARTING,
@@ -26,31 +15,28 @@ _STATUS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Identity:
-    """What replicas must have in common to stand for each other."""
-
-    model: str
-    model_fingerprint: str
-    tokenizer_fingerprint: str
-
-
 class Replica:
     """The state of one replica; only the event loop's thread touches it.
 
     Attributes:
+        epoch: counts its sessions; what came by an earlier one is of no meaning any more.
         load: as last told; None while its session is down.
         identity: as described in this session; None until then.
-        outstanding_tokens: of our generations there, still to compute or to come.
+        running: our generations there.
+        outstanding_tokens: of these, still to compute or to come.
+        pending_tokens: of these, of prompts whose first token has not come.
         assigned: generations that it was given, ever.
     """
 
     def __init__(self, name: str, session: TokenSource) -> None:
         self.name = name
         self.session = session
+        self.epoch = 0
         self.load: Load | None = None
         self.identity: Identity | None = None
+        self.running = 0
         self.outstanding_tokens = 0
+        self.pending_tokens = 0
         self.assigned = 0
         self._of_others = 0
 
@@ -59,6 +45,8 @@ class Replica:
         if load is None:
             self.identity = None
         else:
+            if self.load is None:
+                self.epoch += 1
             self._of_others = max(0, load.outstanding_tokens - self.outstanding_tokens)
         self.load = load
 
@@ -70,9 +58,21 @@ class Replica:
     def status(self, reference: Identity | None) -> Status:
         """Whether it takes generations of the model `reference`."""
         if self.load is None:
-            return Status.UNREACHABLE
+            return Status.GONE
         if self.identity is None:
             return Status.STARTING
         if self.identity != reference:
             return Status.MISMATCHED
         return _STATUS[self.load.state]
+
+    def candidate(self, demand: Demand, reference: Identity | None) -> Candidate:
+        """The replica as `demand` meets it now."""
+        return Candidate(
+            name=self.name,
+            epoch=self.epoch,
+            status=self.status(reference),
+            version=self.identity.version if self.identity else None,
+            expected_tokens=self.expected_tokens,
+            pending_tokens=self.pending_tokens,
+            assigned=self.assigned,
+        )

@@ -17,6 +17,9 @@ from services.shared.trace_context import HEADER, TraceContext, current
 FIELD_KEY = "tokenway-field"
 """Trailing metadata that names the request's field at fault, where one is."""
 
+RETRY_KEY = "tokenway-retry-after-ms"
+"""Trailing metadata that tells when it is worth while to ask again, where that can be said."""
+
 MAX_MESSAGE = 1024
 MAX_FIELD = 256
 
@@ -112,7 +115,7 @@ async def _boundary(
         await context.abort(
             _STATUS[error.code],
             _printable(error.message)[:MAX_MESSAGE],
-            () if error.field is None else ((FIELD_KEY, _ascii(error.field)[:MAX_FIELD]),),
+            _trailing(error),
         )
     except grpc.aio.AbortError:
         raise
@@ -125,6 +128,15 @@ def trace_of(context: grpc.aio.ServicerContext[Any, Any]) -> TraceContext:
     """The trace that the caller's metadata names, or a new one."""
     metadata = dict(context.invocation_metadata() or ())
     return TraceContext.parse(metadata.get(HEADER))
+
+
+def _trailing(error: ServiceError) -> tuple[tuple[str, str], ...]:
+    trailing: list[tuple[str, str]] = []
+    if error.field is not None:
+        trailing.append((FIELD_KEY, _ascii(error.field)[:MAX_FIELD]))
+    if error.retry_after_s is not None:
+        trailing.append((RETRY_KEY, str(round(1000 * error.retry_after_s))))
+    return tuple(trailing)
 
 
 def _printable(text: str) -> str:

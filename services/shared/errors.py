@@ -34,12 +34,16 @@ class ServiceError(Exception):
     Args:
         message: says what to change, with the limit and the value.
         field: the request's field at fault, as the caller wrote it, for example `messages[2].role`.
+        retry_after_s: seconds after which it is worth while to ask again, where that can be said.
     """
 
-    def __init__(self, message: str, *, field: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, field: str | None = None, retry_after_s: float | None = None
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.field = field
+        self.retry_after_s = retry_after_s
 
     @property
     def code(self) -> Code:
@@ -170,6 +174,8 @@ _BY_CODE: dict[Code, type[ServiceError]] = {
 }
 
 
-def error_of(code: Code, message: str, field: str | None = None) -> ServiceError:
+def error_of(
+    code: Code, message: str, field: str | None = None, retry_after_s: float | None = None
+) -> ServiceError:
     """The error that another service told by `code`; codes without a class are `Internal`."""
-    return _BY_CODE.get(code, Internal)(message, field=field)
+    return _BY_CODE.get(code, Internal)(message, field=field, retry_after_s=retry_after_s)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from services.router.admission import Admission
 from services.router.fleet import Fleet
 from services.router.outcome import Outcome
 from services.router.relay import Relay
-from services.router.replica import Identity, Replica
+from services.router.replica import Replica
+from services.router.status import Identity
 from services.shared.stream.generation import Generation
 from tests.scripted_source import ScriptedSource
 
-IDENTITY = Identity(model="m", model_fingerprint="w", tokenizer_fingerprint="t")
+IDENTITY = Identity(model="m", version="w", tokenizer_fingerprint="t")
 
 
 @dataclass
@@ -80,7 +82,7 @@ class World:
             self.fleet.add(Replica(name, source))
             self.report(name)
             self.fleet.tell_identity(name, IDENTITY)
-        self.relay = Relay(self.fleet, self.clock, self.notes)
+        self.relay = Relay(self.fleet, Admission(self.fleet), self.clock, self.notes)
 
     def report(self, name: str) -> None:
         """The replica's load arrives."""

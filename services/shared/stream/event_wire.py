@@ -109,14 +109,8 @@ def _stream_event(stream_id: int, event: Accepted | Finished | Failed | Refused)
             return pb.StreamEvent(stream_id=stream_id, finished=_finished_of(event))
         case Refused(message):
             return pb.StreamEvent(stream_id=stream_id, refused=pb.Refused(message=message))
-        case Failed(code=code, message=message, retryable=retryable, field=field):
-            failed = pb.Failed(
-                code=code.value,
-                message=message,
-                retryable=retryable,
-                field=field,
-            )
-            return pb.StreamEvent(stream_id=stream_id, failed=failed)
+        case Failed():
+            return pb.StreamEvent(stream_id=stream_id, failed=_failed_of(event))
 
 
 def _event_from(message: pb.StreamEvent) -> Accepted | Finished | Failed | Refused:
@@ -126,15 +120,30 @@ def _event_from(message: pb.StreamEvent) -> Accepted | Finished | Failed | Refus
         case "finished":
             return _finished_from(message.finished)
         case "failed":
-            failed = message.failed
-            return Failed(
-                code=_CODES.get(failed.code, Code.UNKNOWN),
-                message=failed.message,
-                retryable=failed.retryable,
-                field=failed.field if failed.HasField("field") else None,
-            )
+            return _failed_from(message.failed)
         case _:
             return Refused(message.refused.message)
+
+
+def _failed_of(event: Failed) -> pb.Failed:
+    after_s = event.retry_after_s
+    return pb.Failed(
+        code=event.code.value,
+        message=event.message,
+        retryable=event.retryable,
+        field=event.field,
+        retry_after_ms=None if after_s is None else round(1000 * after_s),
+    )
+
+
+def _failed_from(message: pb.Failed) -> Failed:
+    return Failed(
+        code=_CODES.get(message.code, Code.UNKNOWN),
+        message=message.message,
+        retryable=message.retryable,
+        field=message.field if message.HasField("field") else None,
+        retry_after_s=message.retry_after_ms / 1000 if message.HasField("retry_after_ms") else None,
+    )
 
 
 def _accepted_of(event: Accepted) -> pb.Accepted:
@@ -145,6 +154,7 @@ def _accepted_of(event: Accepted) -> pb.Accepted:
             device=cached.device, host=cached.host, peer=cached.peer, service=cached.service
         ),
         seed=event.seed,
+        routed=event.routed,
     )
 
 
@@ -156,6 +166,7 @@ def _accepted_from(message: pb.Accepted) -> Accepted:
             device=cached.device, host=cached.host, peer=cached.peer, service=cached.service
         ),
         seed=message.seed,
+        routed=message.routed,
     )
 
 
@@ -174,6 +185,7 @@ def _finished_of(event: Finished) -> pb.Finished:
             prefill_us=timeline.prefill_us,
             decode_us=timeline.decode_us,
             preemptions=timeline.preemptions,
+            continuations=timeline.continuations,
         ),
     )
 
@@ -196,6 +208,7 @@ def _finished_from(message: pb.Finished) -> Finished:
             prefill_us=timeline.prefill_us,
             decode_us=timeline.decode_us,
             preemptions=timeline.preemptions,
+            continuations=timeline.continuations,
         ),
     )
 

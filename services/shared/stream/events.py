@@ -50,12 +50,13 @@ class Usage:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Timeline:
-    """Where the time went, in microseconds."""
+    """Where the time went, in microseconds, and how often the output was interrupted."""
 
     queued_us: int = 0
     prefill_us: int = 0
     decode_us: int = 0
     preemptions: int = 0
+    continuations: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,11 +83,12 @@ class Logprobs:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Accepted:
-    """The generation was taken."""
+    """The generation was taken; `routed` tells people why it went where it went."""
 
     prompt_tokens: int
     cached_tokens: CachedTokens
     seed: int
+    routed: str = ""
 
 
 @dataclass(slots=True)
@@ -117,12 +119,18 @@ class Finished:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Failed:
-    """The output breaks off. `retryable`: another replica may do better."""
+    """The output breaks off.
+
+    Args:
+        retryable: another replica may do better.
+        retry_after_s: seconds after which it is worth while to ask again, where that can be said.
+    """
 
     code: Code
     message: str
     retryable: bool = False
     field: str | None = None
+    retry_after_s: float | None = None
 
     @classmethod
     def of(cls, error: ServiceError) -> Failed:
@@ -132,10 +140,11 @@ class Failed:
             message=error.message,
             retryable=error.code in {Code.UNAVAILABLE, Code.RESOURCE_EXHAUSTED},
             field=error.field,
+            retry_after_s=error.retry_after_s,
         )
 
     def error(self) -> ServiceError:
-        return error_of(self.code, self.message, self.field)
+        return error_of(self.code, self.message, self.field, self.retry_after_s)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,13 @@ class DeviceMemory:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Load:
-    """Counts of generations, tokens and blocks; microseconds of the last step."""
+    """Counts of generations, tokens and blocks; microseconds of the last step.
+
+    Args:
+        slots: generations that run at a time at most; 0: not told.
+        expected_wait_ms: how long a new generation is expected to wait for a place.
+        refusing: new generations are refused, since too many wait.
+    """
 
     state: ReplicaState
     running: int = 0
@@ -38,3 +44,6 @@ class Load:
     step_us: int = 0
     progress_age_ms: int = 0
     device_memory: DeviceMemory | None = None
+    slots: int = 0
+    expected_wait_ms: int = 0
+    refusing: bool = False

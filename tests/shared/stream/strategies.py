@@ -92,6 +92,7 @@ accepteds = st.builds(
     prompt_tokens=u32,
     cached_tokens=st.builds(CachedTokens, device=u32, host=u32, peer=u32, service=u32),
     seed=u64,
+    routed=text,
 )
 logprobs = st.builds(
     Logprobs,
@@ -104,7 +105,14 @@ finisheds = st.builds(
     Finished,
     reason=st.sampled_from(FinishReason),
     usage=usages,
-    timeline=st.builds(Timeline, queued_us=u64, prefill_us=u64, decode_us=u64, preemptions=u32),
+    timeline=st.builds(
+        Timeline,
+        queued_us=u64,
+        prefill_us=u64,
+        decode_us=u64,
+        preemptions=u32,
+        continuations=u32,
+    ),
     stop_token_id=st.none() | u32,
 )
 faileds = st.builds(
@@ -113,6 +121,7 @@ faileds = st.builds(
     message=text,
     retryable=st.booleans(),
     field=st.none() | text,
+    retry_after_s=st.none() | u32.map(lambda milliseconds: milliseconds / 1000),
 )
 ends = finisheds | faileds
 stream_events = st.builds(
@@ -134,6 +143,9 @@ loads = st.builds(
     total_blocks=u32,
     step_us=u64,
     progress_age_ms=u64,
+    slots=u32,
+    expected_wait_ms=u64,
+    refusing=st.booleans(),
     device_memory=st.none()
     | st.builds(DeviceMemory, total_bytes=u64, used_bytes=u64, free_bytes=u64),
 )

@@ -26,45 +26,49 @@ from google.rpc import code_pb2 as google_dot_rpc_dot_code__pb2
 from tokenway.types.v1 import types_pb2 as tokenway_dot_types_dot_v1_dot_types__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1ftokenway/stream/v1/stream.proto\x12\x12tokenway.stream.v1\x1a\x15google/rpc/code.proto\x1a\x1dtokenway/types/v1/types.proto\"\xbe\x03\n\x0fGenerateRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\r\n\x05model\x18\x02 \x01(\t\x12\x12\n\nprompt_ids\x18\x03 \x03(\r\x12\x15\n\rgenerated_ids\x18\x04 \x03(\r\x12-\n\x08sampling\x18\x05 \x01(\x0b\x32\x1b.tokenway.types.v1.Sampling\x12-\n\x08stopping\x18\x06 \x01(\x0b\x32\x1b.tokenway.types.v1.Stopping\x12)\n\x06output\x18\x07 \x01(\x0b\x32\x19.tokenway.types.v1.Output\x12\x31\n\nconstraint\x18\x08 \x01(\x0b\x32\x1d.tokenway.types.v1.Constraint\x12?\n\x12quality_of_service\x18\t \x01(\x0b\x32#.tokenway.types.v1.QualityOfService\x12.\n\x05\x63\x61\x63he\x18\n \x01(\x0b\x32\x1f.tokenway.types.v1.CacheControl\x12\x30\n\x07routing\x18\x0b \x01(\x0b\x32\x1f.tokenway.types.v1.RoutingHints\"\xad\x01\n\x10GenerateResponse\x12\x30\n\x08\x61\x63\x63\x65pted\x18\x01 \x01(\x0b\x32\x1c.tokenway.stream.v1.AcceptedH\x00\x12,\n\x06tokens\x18\x02 \x01(\x0b\x32\x1a.tokenway.stream.v1.TokensH\x00\x12\x30\n\x08\x66inished\x18\x03 \x01(\x0b\x32\x1c.tokenway.stream.v1.FinishedH\x00\x42\x07\n\x05\x65vent\"g\n\x08\x41\x63\x63\x65pted\x12\x15\n\rprompt_tokens\x18\x01 \x01(\r\x12\x36\n\rcached_tokens\x18\x02 \x01(\x0b\x32\x1f.tokenway.types.v1.CachedTokens\x12\x0c\n\x04seed\x18\x03 \x01(\x04\"c\n\x06Tokens\x12\x16\n\x0e\x66irst_position\x18\x01 \x01(\r\x12\x11\n\ttoken_ids\x18\x02 \x03(\r\x12.\n\x08logprobs\x18\x03 \x01(\x0b\x32\x1c.tokenway.stream.v1.Logprobs\"G\n\x08Logprobs\x12\x0e\n\x06\x63hosen\x18\x01 \x03(\x02\x12\x15\n\rtop_token_ids\x18\x02 \x03(\r\x12\x14\n\x0ctop_logprobs\x18\x03 \x03(\x02\"\xc1\x01\n\x08\x46inished\x12/\n\x06reason\x18\x01 \x01(\x0e\x32\x1f.tokenway.types.v1.FinishReason\x12\x1a\n\rstop_token_id\x18\x02 \x01(\rH\x00\x88\x01\x01\x12\'\n\x05usage\x18\x03 \x01(\x0b\x32\x18.tokenway.types.v1.Usage\x12-\n\x08timeline\x18\x04 \x01(\x0b\x32\x1b.tokenway.types.v1.TimelineB\x10\n\x0e_stop_token_id\"j\n\x06\x46\x61iled\x12\x1e\n\x04\x63ode\x18\x01 \x01(\x0e\x32\x10.google.rpc.Code\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x11\n\tretryable\x18\x03 \x01(\x08\x12\x12\n\x05\x66ield\x18\x04 \x01(\tH\x00\x88\x01\x01\x42\x08\n\x06_field\"w\n\x0eSessionRequest\x12,\n\x06submit\x18\x01 \x01(\x0b\x32\x1a.tokenway.stream.v1.SubmitH\x00\x12,\n\x06\x63\x61ncel\x18\x02 \x01(\x0b\x32\x1a.tokenway.stream.v1.CancelH\x00\x42\t\n\x07\x63ommand\"f\n\x06Submit\x12\x11\n\tstream_id\x18\x01 \x01(\x04\x12\x34\n\x07request\x18\x02 \x01(\x0b\x32#.tokenway.stream.v1.GenerateRequest\x12\x13\n\x0btraceparent\x18\x03 \x01(\t\"M\n\x06\x43\x61ncel\x12\x11\n\tstream_id\x18\x01 \x01(\x04\x12\x30\n\x06reason\x18\x02 \x01(\x0e\x32 .tokenway.stream.v1.CancelReason\"t\n\x0fSessionResponse\x12,\n\x05\x66rame\x18\x01 \x01(\x0b\x32\x1d.tokenway.stream.v1.StepFrame\x12*\n\x04load\x18\x02 \x01(\x0b\x32\x17.tokenway.types.v1.LoadH\x00\x88\x01\x01\x42\x07\n\x05_load\"\xc2\x01\n\tStepFrame\x12\x12\n\nstream_ids\x18\x01 \x03(\x04\x12\x17\n\x0f\x66irst_positions\x18\x02 \x03(\r\x12\x0e\n\x06\x63ounts\x18\x03 \x03(\r\x12\x11\n\ttoken_ids\x18\x04 \x03(\r\x12\x34\n\x08logprobs\x18\x05 \x03(\x0b\x32\".tokenway.stream.v1.StreamLogprobs\x12/\n\x06\x65vents\x18\x06 \x03(\x0b\x32\x1f.tokenway.stream.v1.StreamEvent\"S\n\x0eStreamLogprobs\x12\x11\n\tstream_id\x18\x01 \x01(\x04\x12.\n\x08logprobs\x18\x02 \x01(\x0b\x32\x1c.tokenway.stream.v1.Logprobs\"\xeb\x01\n\x0bStreamEvent\x12\x11\n\tstream_id\x18\x01 \x01(\x04\x12\x30\n\x08\x61\x63\x63\x65pted\x18\x02 \x01(\x0b\x32\x1c.tokenway.stream.v1.AcceptedH\x00\x12\x30\n\x08\x66inished\x18\x03 \x01(\x0b\x32\x1c.tokenway.stream.v1.FinishedH\x00\x12,\n\x06\x66\x61iled\x18\x04 \x01(\x0b\x32\x1a.tokenway.stream.v1.FailedH\x00\x12.\n\x07refused\x18\x05 \x01(\x0b\x32\x1b.tokenway.stream.v1.RefusedH\x00\x42\x07\n\x05\x65vent\"\x1a\n\x07Refused\x12\x0f\n\x07message\x18\x01 \x01(\t*\x9e\x01\n\x0c\x43\x61ncelReason\x12\x1d\n\x19\x43\x41NCEL_REASON_UNSPECIFIED\x10\x00\x12\x1d\n\x19\x43\x41NCEL_REASON_CLIENT_GONE\x10\x01\x12\x1b\n\x17\x43\x41NCEL_REASON_STOP_TEXT\x10\x02\x12\x1a\n\x16\x43\x41NCEL_REASON_DEADLINE\x10\x03\x12\x17\n\x13\x43\x41NCEL_REASON_MOVED\x10\x04\x32\xc5\x01\n\x12TokenStreamService\x12W\n\x08Generate\x12#.tokenway.stream.v1.GenerateRequest\x1a$.tokenway.stream.v1.GenerateResponse0\x01\x12V\n\x07Session\x12\".tokenway.stream.v1.SessionRequest\x1a#.tokenway.stream.v1.SessionResponse(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1ftokenway/stream/v1/stream.proto\x12\x12tokenway.stream.v1\x1a\x15google/rpc/code.proto\x1a\x1dtokenway/types/v1/types.proto\"\xbe\x03\n\x0fGenerateRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\r\n\x05model\x18\x02 \x01(\t\x12\x12\n\nprompt_ids\x18\x03 \x03(\r\x12\x15\n\rgenerated_ids\x18\x04 \x03(\r\x12-\n\x08sampling\x18\x05 \x01(\x0b\x32\x1b.tokenway.types.v1.Sampling\x12-\n\x08stopping\x18\x06 \x01(\x0b\x32\x1b.tokenway.types.v1.Stopping\x12)\n\x06output\x18\x07 \x01(\x0b\x32\x19.tokenway.types.v1.Output\x12\x31\n\nconstraint\x18\x08 \x01(\x0b\x32\x1d.tokenway.types.v1.Constraint\x12?\n\x12quality_of_service\x18\t \x01(\x0b\x32#.tokenway.types.v1.QualityOfService\x12.\n\x05\x63\x61\x63he\x18\n \x01(\x0b\x32\x1f.tokenway.types.v1.CacheControl\x12\x30\n\x07routing\x18\x0b \x01(\x0b\x32\x1f.tokenway.types.v1.RoutingHints\"\xad\x01\n\x10GenerateResponse\x12\x30\n\x08\x61\x63\x63\x65pted\x18\x01 \x01(\x0b\x32\x1c.tokenway.stream.v1.AcceptedH\x00\x12,\n\x06tokens\x18\x02 \x01(\x0b\x32\x1a.tokenway.stream.v1.TokensH\x00\x12\x30\n\x08\x66inished\x18\x03 \x01(\x0b\x32\x1c.tokenway.stream.v1.FinishedH\x00\x42\x07\n\x05\x65vent\"w\n\x08\x41\x63\x63\x65pted\x12\x15\n\rprompt_tokens\x18\x01 \x01(\r\x12\x36\n\rcached_tokens\x18\x02 \x01(\x0b\x32\x1f.tokenway.types.v1.CachedTokens\x12\x0c\n\x04seed\x18\x03 \x01(\x04\x12\x0e\n\x06routed\x18\x04 \x01(\t\"c\n\x06Tokens\x12\x16\n\x0e\x66irst_position\x18\x01 \x01(\r\x12\x11\n\ttoken_ids\x18\x02 \x03(\r\x12.\n\x08logprobs\x18\x03 \x01(\x0b\x32\x1c.tokenway.stream.v1.Logprobs\"G\n\x08Logprobs\x12\x0e\n\x06\x63hosen\x18\x01 \x03(\x02\x12\x15\n\rtop_token_ids\x18\x02 \x03(\r\x12\x14\n\x0ctop_logprobs\x18\x03 \x03(\x02\"\xc1\x01\n\x08\x46inished\x12/\n\x06reason\x18\x01 \x01(\x0e\x32\x1f.tokenway.types.v1.FinishReason\x12\x1a\n\rstop_token_id\x18\x02 \x01(\rH\x00\x88\x01\x01\x12\'\n\x05usage\x18\x03 \x01(\x0b\x32\x18.tokenway.types.v1.Usage\x12-\n\x08timeline\x18\x04 \x01(\x0b\x32\x1b.tokenway.types.v1.TimelineB\x10\n\x0e_stop_token_id\"\x9a\x01\n\x06\x46\x61iled\x12\x1e\n\x04\x63ode\x18\x01 \x01(\x0e\x32\x10.google.rpc.Code\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x11\n\tretryable\x18\x03 \x01(\x08\x12\x12\n\x05\x66ield\x18\x04 \x01(\tH\x00\x88\x01\x01\x12\x1b\n\x0eretry_after_ms\x18\x05 \x01(\rH\x01\x88\x01\x01\x42\x08\n\x06_fieldB\x11\n\x0f_retry_after_ms\"\xb0\x01\n\x0eSessionRequest\x12,\n\x06submit\x18\x01 \x01(\x0b\x32\x1a.tokenway.stream.v1.SubmitH\x00\x12,\n\x06\x63\x61ncel\x18\x02 \x01(\x0b\x32\x1a.tokenway.stream.v1.CancelH\x00\x12\x37\n\x0cwatch_blocks\x18\x03 \x01(\x0b\x32\x1f.tokenway.stream.v1.WatchBlocksH\x00\x42\t\n\x07\x63ommand\"f\n\x06Submit\x12\x11\n\tstream_id\x18\x01 \x01(\x04\x12\x34\n\x07request\x18\x02 \x01(\x0b\x32#.tokenway.stream.v1.GenerateRequest\x12\x13\n\x0btraceparent\x18\x03 \x01(\t\"\r\n\x0bWatchBlocks\"M\n\x06\x43\x61ncel\x12\x11\n\tstream_id\x18\x01 \x01(\x04\x12\x30\n\x06reason\x18\x02 \x01(\x0e\x32 .tokenway.stream.v1.CancelReason\"\xb5\x01\n\x0fSessionResponse\x12,\n\x05\x66rame\x18\x01 \x01(\x0b\x32\x1d.tokenway.stream.v1.StepFrame\x12*\n\x04load\x18\x02 \x01(\x0b\x32\x17.tokenway.types.v1.LoadH\x00\x88\x01\x01\x12\x34\n\x06\x62locks\x18\x03 \x01(\x0b\x32\x1f.tokenway.stream.v1.BlockEventsH\x01\x88\x01\x01\x42\x07\n\x05_loadB\t\n\x07_blocks\"R\n\x0b\x42lockEvents\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12\x10\n\x08snapshot\x18\x02 \x01(\x08\x12\x0e\n\x06stored\x18\x03 \x01(\x0c\x12\x0f\n\x07\x64ropped\x18\x04 \x01(\x0c\"\xc2\x01\n\tStepFrame\x12\x12\n\nstream_ids\x18\x01 \x03(\x04\x12\x17\n\x0f\x66irst_positions\x18\x02 \x03(\r\x12\x0e\n\x06\x63ounts\x18\x03 \x03(\r\x12\x11\n\ttoken_ids\x18\x04 \x03(\r\x12\x34\n\x08logprobs\x18\x05 \x03(\x0b\x32\".tokenway.stream.v1.StreamLogprobs\x12/\n\x06\x65vents\x18\x06 \x03(\x0b\x32\x1f.tokenway.stream.v1.StreamEvent\"S\n\x0eStreamLogprobs\x12\x11\n\tstream_id\x18\x01 \x01(\x04\x12.\n\x08logprobs\x18\x02 \x01(\x0b\x32\x1c.tokenway.stream.v1.Logprobs\"\xeb\x01\n\x0bStreamEvent\x12\x11\n\tstream_id\x18\x01 \x01(\x04\x12\x30\n\x08\x61\x63\x63\x65pted\x18\x02 \x01(\x0b\x32\x1c.tokenway.stream.v1.AcceptedH\x00\x12\x30\n\x08\x66inished\x18\x03 \x01(\x0b\x32\x1c.tokenway.stream.v1.FinishedH\x00\x12,\n\x06\x66\x61iled\x18\x04 \x01(\x0b\x32\x1a.tokenway.stream.v1.FailedH\x00\x12.\n\x07refused\x18\x05 \x01(\x0b\x32\x1b.tokenway.stream.v1.RefusedH\x00\x42\x07\n\x05\x65vent\"\x1a\n\x07Refused\x12\x0f\n\x07message\x18\x01 \x01(\t*\x9e\x01\n\x0c\x43\x61ncelReason\x12\x1d\n\x19\x43\x41NCEL_REASON_UNSPECIFIED\x10\x00\x12\x1d\n\x19\x43\x41NCEL_REASON_CLIENT_GONE\x10\x01\x12\x1b\n\x17\x43\x41NCEL_REASON_STOP_TEXT\x10\x02\x12\x1a\n\x16\x43\x41NCEL_REASON_DEADLINE\x10\x03\x12\x17\n\x13\x43\x41NCEL_REASON_MOVED\x10\x04\x32\xc5\x01\n\x12TokenStreamService\x12W\n\x08Generate\x12#.tokenway.stream.v1.GenerateRequest\x1a$.tokenway.stream.v1.GenerateResponse0\x01\x12V\n\x07Session\x12\".tokenway.stream.v1.SessionRequest\x1a#.tokenway.stream.v1.SessionResponse(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'tokenway.stream.v1.stream_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_CANCELREASON']._serialized_start=2288
-  _globals['_CANCELREASON']._serialized_end=2446
+  _globals['_CANCELREASON']._serialized_start=2576
+  _globals['_CANCELREASON']._serialized_end=2734
   _globals['_GENERATEREQUEST']._serialized_start=110
   _globals['_GENERATEREQUEST']._serialized_end=556
   _globals['_GENERATERESPONSE']._serialized_start=559
   _globals['_GENERATERESPONSE']._serialized_end=732
   _globals['_ACCEPTED']._serialized_start=734
-  _globals['_ACCEPTED']._serialized_end=837
-  _globals['_TOKENS']._serialized_start=839
-  _globals['_TOKENS']._serialized_end=938
-  _globals['_LOGPROBS']._serialized_start=940
-  _globals['_LOGPROBS']._serialized_end=1011
-  _globals['_FINISHED']._serialized_start=1014
-  _globals['_FINISHED']._serialized_end=1207
-  _globals['_FAILED']._serialized_start=1209
-  _globals['_FAILED']._serialized_end=1315
-  _globals['_SESSIONREQUEST']._serialized_start=1317
-  _globals['_SESSIONREQUEST']._serialized_end=1436
-  _globals['_SUBMIT']._serialized_start=1438
-  _globals['_SUBMIT']._serialized_end=1540
-  _globals['_CANCEL']._serialized_start=1542
-  _globals['_CANCEL']._serialized_end=1619
-  _globals['_SESSIONRESPONSE']._serialized_start=1621
-  _globals['_SESSIONRESPONSE']._serialized_end=1737
-  _globals['_STEPFRAME']._serialized_start=1740
-  _globals['_STEPFRAME']._serialized_end=1934
-  _globals['_STREAMLOGPROBS']._serialized_start=1936
-  _globals['_STREAMLOGPROBS']._serialized_end=2019
-  _globals['_STREAMEVENT']._serialized_start=2022
-  _globals['_STREAMEVENT']._serialized_end=2257
-  _globals['_REFUSED']._serialized_start=2259
-  _globals['_REFUSED']._serialized_end=2285
-  _globals['_TOKENSTREAMSERVICE']._serialized_start=2449
-  _globals['_TOKENSTREAMSERVICE']._serialized_end=2646
+  _globals['_ACCEPTED']._serialized_end=853
+  _globals['_TOKENS']._serialized_start=855
+  _globals['_TOKENS']._serialized_end=954
+  _globals['_LOGPROBS']._serialized_start=956
+  _globals['_LOGPROBS']._serialized_end=1027
+  _globals['_FINISHED']._serialized_start=1030
+  _globals['_FINISHED']._serialized_end=1223
+  _globals['_FAILED']._serialized_start=1226
+  _globals['_FAILED']._serialized_end=1380
+  _globals['_SESSIONREQUEST']._serialized_start=1383
+  _globals['_SESSIONREQUEST']._serialized_end=1559
+  _globals['_SUBMIT']._serialized_start=1561
+  _globals['_SUBMIT']._serialized_end=1663
+  _globals['_WATCHBLOCKS']._serialized_start=1665
+  _globals['_WATCHBLOCKS']._serialized_end=1678
+  _globals['_CANCEL']._serialized_start=1680
+  _globals['_CANCEL']._serialized_end=1757
+  _globals['_SESSIONRESPONSE']._serialized_start=1760
+  _globals['_SESSIONRESPONSE']._serialized_end=1941
+  _globals['_BLOCKEVENTS']._serialized_start=1943
+  _globals['_BLOCKEVENTS']._serialized_end=2025
+  _globals['_STEPFRAME']._serialized_start=2028
+  _globals['_STEPFRAME']._serialized_end=2222
+  _globals['_STREAMLOGPROBS']._serialized_start=2224
+  _globals['_STREAMLOGPROBS']._serialized_end=2307
+  _globals['_STREAMEVENT']._serialized_start=2310
+  _globals['_STREAMEVENT']._serialized_end=2545
+  _globals['_REFUSED']._serialized_start=2547
+  _globals['_REFUSED']._serialized_end=2573
+  _globals['_TOKENSTREAMSERVICE']._serialized_start=2737
+  _globals['_TOKENSTREAMSERVICE']._serialized_end=2934
 # @@protoc_insertion_point(module_scope)

@@ -182,10 +182,13 @@ class Accepted(_message.Message):
     PROMPT_TOKENS_FIELD_NUMBER: _builtins.int
     CACHED_TOKENS_FIELD_NUMBER: _builtins.int
     SEED_FIELD_NUMBER: _builtins.int
+    ROUTED_FIELD_NUMBER: _builtins.int
     prompt_tokens: _builtins.int
     """Tokens of the prompt."""
     seed: _builtins.int
     """The seed in use: the caller's, or the one that was chosen."""
+    routed: _builtins.str
+    """Why it went where it went, for people. Names no replica. Empty where nothing was chosen."""
     @_builtins.property
     def cached_tokens(self) -> _types_pb2.CachedTokens:
         """Those of them that need no computing, by where they were found."""
@@ -196,10 +199,11 @@ class Accepted(_message.Message):
         prompt_tokens: _builtins.int = ...,
         cached_tokens: _types_pb2.CachedTokens | None = ...,
         seed: _builtins.int = ...,
+        routed: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["cached_tokens", b"cached_tokens"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cached_tokens", b"cached_tokens", "prompt_tokens", b"prompt_tokens", "seed", b"seed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cached_tokens", b"cached_tokens", "prompt_tokens", b"prompt_tokens", "routed", b"routed", "seed", b"seed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -325,6 +329,7 @@ class Failed(_message.Message):
     MESSAGE_FIELD_NUMBER: _builtins.int
     RETRYABLE_FIELD_NUMBER: _builtins.int
     FIELD_FIELD_NUMBER: _builtins.int
+    RETRY_AFTER_MS_FIELD_NUMBER: _builtins.int
     code: _code_pb2.Code.ValueType
     """Canonical code."""
     message: _builtins.str
@@ -333,6 +338,8 @@ class Failed(_message.Message):
     """Whether another replica may do better."""
     field: _builtins.str
     """The field of the request at fault, where one is."""
+    retry_after_ms: _builtins.int
+    """Milliseconds after which it is worth while to ask again, where that can be said."""
     def __init__(
         self,
         *,
@@ -340,14 +347,20 @@ class Failed(_message.Message):
         message: _builtins.str = ...,
         retryable: _builtins.bool = ...,
         field: _builtins.str | None = ...,
+        retry_after_ms: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_field", b"_field", "field", b"field"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_field", b"_field", "_retry_after_ms", b"_retry_after_ms", "field", b"field", "retry_after_ms", b"retry_after_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_field", b"_field", "code", b"code", "field", b"field", "message", b"message", "retryable", b"retryable"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_field", b"_field", "_retry_after_ms", b"_retry_after_ms", "code", b"code", "field", b"field", "message", b"message", "retry_after_ms", b"retry_after_ms", "retryable", b"retryable"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__field: _TypeAlias = _typing.Literal["field"]  # noqa: Y015
     _WhichOneofArgType__field: _TypeAlias = _typing.Literal["_field", b"_field"]  # noqa: Y015
+    _WhichOneofReturnType__retry_after_ms: _TypeAlias = _typing.Literal["retry_after_ms"]  # noqa: Y015
+    _WhichOneofArgType__retry_after_ms: _TypeAlias = _typing.Literal["_retry_after_ms", b"_retry_after_ms"]  # noqa: Y015
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__field) -> _WhichOneofReturnType__field | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__retry_after_ms) -> _WhichOneofReturnType__retry_after_ms | None: ...
 
 Global___Failed: _TypeAlias = Failed  # noqa: Y015
 
@@ -359,6 +372,7 @@ class SessionRequest(_message.Message):
 
     SUBMIT_FIELD_NUMBER: _builtins.int
     CANCEL_FIELD_NUMBER: _builtins.int
+    WATCH_BLOCKS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def submit(self) -> Global___Submit:
         """Starts a generation."""
@@ -367,17 +381,22 @@ class SessionRequest(_message.Message):
     def cancel(self) -> Global___Cancel:
         """Ends a generation."""
 
+    @_builtins.property
+    def watch_blocks(self) -> Global___WatchBlocks:
+        """Asks for block events."""
+
     def __init__(
         self,
         *,
         submit: Global___Submit | None = ...,
         cancel: Global___Cancel | None = ...,
+        watch_blocks: Global___WatchBlocks | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["cancel", b"cancel", "command", b"command", "submit", b"submit"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["cancel", b"cancel", "command", b"command", "submit", b"submit", "watch_blocks", b"watch_blocks"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cancel", b"cancel", "command", b"command", "submit", b"submit"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cancel", b"cancel", "command", b"command", "submit", b"submit", "watch_blocks", b"watch_blocks"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_command: _TypeAlias = _typing.Literal["submit", "cancel"]  # noqa: Y015
+    _WhichOneofReturnType_command: _TypeAlias = _typing.Literal["submit", "cancel", "watch_blocks"]  # noqa: Y015
     _WhichOneofArgType_command: _TypeAlias = _typing.Literal["command", b"command"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_command) -> _WhichOneofReturnType_command | None: ...
 
@@ -416,6 +435,25 @@ class Submit(_message.Message):
 Global___Submit: _TypeAlias = Submit  # noqa: Y015
 
 @_typing.final
+class WatchBlocks(_message.Message):
+    """Asks for block events from now on, beginning with a snapshot. Asking again brings another snapshot.
+    A server that has no blocks of its own ignores it.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WatchBlocks: _TypeAlias = WatchBlocks  # noqa: Y015
+
+@_typing.final
 class Cancel(_message.Message):
     """Ends a generation. Ends that are known already are ignored. No event follows it."""
 
@@ -449,6 +487,7 @@ class SessionResponse(_message.Message):
 
     FRAME_FIELD_NUMBER: _builtins.int
     LOAD_FIELD_NUMBER: _builtins.int
+    BLOCKS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def frame(self) -> Global___StepFrame:
         """The events. For each stream: those of `events` up to Accepted, its tokens, then its end."""
@@ -457,21 +496,67 @@ class SessionResponse(_message.Message):
     def load(self) -> _types_pb2.Load:
         """The server's load, when it is due."""
 
+    @_builtins.property
+    def blocks(self) -> Global___BlockEvents:
+        """Changes of the server's cached blocks, if they were asked for."""
+
     def __init__(
         self,
         *,
         frame: Global___StepFrame | None = ...,
         load: _types_pb2.Load | None = ...,
+        blocks: Global___BlockEvents | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_load", b"_load", "frame", b"frame", "load", b"load"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_blocks", b"_blocks", "_load", b"_load", "blocks", b"blocks", "frame", b"frame", "load", b"load"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_load", b"_load", "frame", b"frame", "load", b"load"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_blocks", b"_blocks", "_load", b"_load", "blocks", b"blocks", "frame", b"frame", "load", b"load"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__blocks: _TypeAlias = _typing.Literal["blocks"]  # noqa: Y015
+    _WhichOneofArgType__blocks: _TypeAlias = _typing.Literal["_blocks", b"_blocks"]  # noqa: Y015
     _WhichOneofReturnType__load: _TypeAlias = _typing.Literal["load"]  # noqa: Y015
     _WhichOneofArgType__load: _TypeAlias = _typing.Literal["_load", b"_load"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__blocks) -> _WhichOneofReturnType__blocks | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__load) -> _WhichOneofReturnType__load | None: ...
 
 Global___SessionResponse: _TypeAlias = SessionResponse  # noqa: Y015
+
+@_typing.final
+class BlockEvents(_message.Message):
+    """KV blocks that became findable at the server, and those that no longer are, since the last message.
+    Addresses are 16 bytes each, one after the other.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEQUENCE_FIELD_NUMBER: _builtins.int
+    SNAPSHOT_FIELD_NUMBER: _builtins.int
+    STORED_FIELD_NUMBER: _builtins.int
+    DROPPED_FIELD_NUMBER: _builtins.int
+    sequence: _builtins.int
+    """Counts these messages of a session, from 1. A gap tells that some were lost: ask again."""
+    snapshot: _builtins.bool
+    """Forget all that was told before."""
+    stored: _builtins.bytes
+    """Addresses that can be found now."""
+    dropped: _builtins.bytes
+    """Addresses that cannot be found any more. None of them is among `stored`."""
+    def __init__(
+        self,
+        *,
+        sequence: _builtins.int = ...,
+        snapshot: _builtins.bool = ...,
+        stored: _builtins.bytes = ...,
+        dropped: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dropped", b"dropped", "sequence", b"sequence", "snapshot", b"snapshot", "stored", b"stored"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BlockEvents: _TypeAlias = BlockEvents  # noqa: Y015
 
 @_typing.final
 class StepFrame(_message.Message):

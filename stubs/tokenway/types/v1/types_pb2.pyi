@@ -502,6 +502,7 @@ class Timeline(_message.Message):
     PREFILL_US_FIELD_NUMBER: _builtins.int
     DECODE_US_FIELD_NUMBER: _builtins.int
     PREEMPTIONS_FIELD_NUMBER: _builtins.int
+    CONTINUATIONS_FIELD_NUMBER: _builtins.int
     queued_us: _builtins.int
     """Waiting for a place in the batch."""
     prefill_us: _builtins.int
@@ -510,6 +511,8 @@ class Timeline(_message.Message):
     """From the first token to the last."""
     preemptions: _builtins.int
     """How often the generation gave up its blocks and was computed again."""
+    continuations: _builtins.int
+    """How often it went on at another replica."""
     def __init__(
         self,
         *,
@@ -517,10 +520,11 @@ class Timeline(_message.Message):
         prefill_us: _builtins.int = ...,
         decode_us: _builtins.int = ...,
         preemptions: _builtins.int = ...,
+        continuations: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["decode_us", b"decode_us", "preemptions", b"preemptions", "prefill_us", b"prefill_us", "queued_us", b"queued_us"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["continuations", b"continuations", "decode_us", b"decode_us", "preemptions", b"preemptions", "prefill_us", b"prefill_us", "queued_us", b"queued_us"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -573,6 +577,9 @@ class Load(_message.Message):
     PROGRESS_AGE_MS_FIELD_NUMBER: _builtins.int
     DEVICE_MEMORY_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
+    SLOTS_FIELD_NUMBER: _builtins.int
+    EXPECTED_WAIT_MS_FIELD_NUMBER: _builtins.int
+    REFUSING_FIELD_NUMBER: _builtins.int
     running: _builtins.int
     """Generations in the batch."""
     waiting: _builtins.int
@@ -593,6 +600,12 @@ class Load(_message.Message):
     """Milliseconds since the last step that made progress, while there is work. 0 when idle."""
     state: Global___ReplicaState.ValueType
     """Whether new generations are taken."""
+    slots: _builtins.int
+    """Generations that run at a time at most. 0: not told."""
+    expected_wait_ms: _builtins.int
+    """Milliseconds that a new generation is expected to wait for a place."""
+    refusing: _builtins.bool
+    """New generations are refused now, since too many wait."""
     @_builtins.property
     def device_memory(self) -> Global___DeviceMemory:
         """Device memory. Unset where no NVML device is."""
@@ -611,10 +624,13 @@ class Load(_message.Message):
         progress_age_ms: _builtins.int = ...,
         device_memory: Global___DeviceMemory | None = ...,
         state: Global___ReplicaState.ValueType = ...,
+        slots: _builtins.int = ...,
+        expected_wait_ms: _builtins.int = ...,
+        refusing: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_device_memory", b"_device_memory", "device_memory", b"device_memory"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_device_memory", b"_device_memory", "cached_blocks", b"cached_blocks", "device_memory", b"device_memory", "free_blocks", b"free_blocks", "outstanding_tokens", b"outstanding_tokens", "pending_prompt_tokens", b"pending_prompt_tokens", "progress_age_ms", b"progress_age_ms", "running", b"running", "state", b"state", "step_us", b"step_us", "total_blocks", b"total_blocks", "waiting", b"waiting"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_device_memory", b"_device_memory", "cached_blocks", b"cached_blocks", "device_memory", b"device_memory", "expected_wait_ms", b"expected_wait_ms", "free_blocks", b"free_blocks", "outstanding_tokens", b"outstanding_tokens", "pending_prompt_tokens", b"pending_prompt_tokens", "progress_age_ms", b"progress_age_ms", "refusing", b"refusing", "running", b"running", "slots", b"slots", "state", b"state", "step_us", b"step_us", "total_blocks", b"total_blocks", "waiting", b"waiting"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__device_memory: _TypeAlias = _typing.Literal["device_memory"]  # noqa: Y015
     _WhichOneofArgType__device_memory: _TypeAlias = _typing.Literal["_device_memory", b"_device_memory"]  # noqa: Y015

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.engine.addresses import ADDRESS_BYTES, next_address, root_address
+from services.shared.addresses import ADDRESS_BYTES, next_address, root_address
 
 
 def test_the_same_chain_has_the_same_address() -> None:

@@ -1,0 +1,82 @@
+"""What a generation asks of the fleet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from services.shared.stream.generation import Generation, PriorityClass
+
+ASSUMED_OUTPUT_TOKENS = 512
+"""What a generation without a limit is expected to bring, for balancing only."""
+
+LOCAL_TENANT = ""
+"""The tenant of callers that name none."""
+
+
+class Lane(Enum):
+    """Short and long prompts wait apart, so that neither holds up the other."""
+
+    SHORT = "short"
+    LONG = "long"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Demand:
+    """A generation as balancing and admission see it.
+
+    Args:
+        token_ids: prompt and outputs delivered before: what must be computed or found cached.
+        output_tokens: expected to come.
+        session: tenant and session key; generations with equal ones like the same replica.
+        version: the only model version that may go on with it; None before it has begun.
+        avoid: replicas, by name and epoch, that failed it since its last token.
+    """
+
+    model: str
+    token_ids: Sequence[int]
+    output_tokens: int
+    lane: Lane
+    priority_class: PriorityClass = PriorityClass.INTERACTIVE
+    tenant: str = LOCAL_TENANT
+    salt: bytes = b""
+    session: tuple[str, str] | None = None
+    version: str | None = None
+    avoid: frozenset[tuple[str, int]] = frozenset()
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Tokens to compute, were nothing cached."""
+        return len(self.token_ids)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens to compute and to come, were nothing cached."""
+        return len(self.token_ids) + self.output_tokens
+
+
+def demand_of(
+    generation: Generation,
+    long_prompt_tokens: int,
+    version: str | None = None,
+    avoid: frozenset[tuple[str, int]] = frozenset(),
+) -> Demand:
+    """Args: long_prompt_tokens: prompts from this length on use the long lane."""
+    quality, key = generation.quality_of_service, generation.routing.session_key
+    tenant = quality.tenant or LOCAL_TENANT
+    limit = generation.stopping.max_tokens
+    given = len(generation.generated_ids)
+    is_long = len(generation.prompt_ids) >= long_prompt_tokens
+    return Demand(
+        model=generation.model,
+        token_ids=[*generation.prompt_ids, *generation.generated_ids],
+        output_tokens=ASSUMED_OUTPUT_TOKENS if limit is None else limit - given,
+        lane=Lane.LONG if is_long else Lane.SHORT,
+        priority_class=quality.priority_class,
+        tenant=tenant,
+        salt=generation.cache.salt,
+        session=None if key is None else (tenant, key),
+        version=version,
+        avoid=avoid,
+    )

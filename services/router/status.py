@@ -1,0 +1,46 @@
+"""What a replica is able to do, and who it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Status(StrEnum):
+    """Whether a replica takes generations, and why not."""
+
+    STARTING = "starting"
+    READY = "ready"
+    DEGRADED = "degraded"
+    """Takes generations only where no ready replica can."""
+    STUCK = "stuck"
+    """Has work and makes no progress, or is silent."""
+    DRAINING = "draining"
+    GONE = "gone"
+    MISMATCHED = "of another model"
+    EJECTED = "ejected"
+    """Failed too often; takes nothing until it has passed a probe."""
+
+
+TAKING = (Status.READY, Status.DEGRADED)
+"""States in which a replica takes generations, the better first."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Identity:
+    """What a replica serves.
+
+    Replicas stand for each other with equal model and tokenizer; one generation's tokens all come
+    from one `version`.
+
+    Args:
+        version: fingerprint of configuration and weights.
+        layout_id: names the memory layout of its KV blocks.
+        block_size: tokens in a KV block; 0 where it tells none.
+    """
+
+    model: str
+    version: str
+    tokenizer_fingerprint: str
+    layout_id: str = ""
+    block_size: int = 0
