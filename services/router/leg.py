@@ -18,6 +18,7 @@ class Leg:
     """
 
     __slots__ = (
+        "_lane",
         "_left",
         "_pending",
         "begun",
@@ -35,11 +36,12 @@ class Leg:
         self.routed = routed
         self.begun = False
         self.cancel: Cancel = _not_sent
+        self._lane = demand.lane
         self._left = demand.tokens
         self._pending = demand.prompt_tokens
         replica.running += 1
         replica.outstanding_tokens += self._left
-        replica.pending_tokens += self._pending
+        replica.pending[self._lane] += self._pending
         replica.assigned += 1
 
     @property
@@ -50,7 +52,7 @@ class Leg:
     def begin(self) -> None:
         """The first token has come: the prompt is computed."""
         self.begun = True
-        self.replica.pending_tokens -= self._pending
+        self.replica.pending[self._lane] -= self._pending
         self.settle(self._pending)
         self._pending = 0
 
@@ -64,7 +66,7 @@ class Leg:
     def end(self) -> None:
         """The generation is no longer there."""
         self.replica.running -= 1
-        self.replica.pending_tokens -= self._pending
+        self.replica.pending[self._lane] -= self._pending
         self._pending = 0
         self.settle(self._left)
 

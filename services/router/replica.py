@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from services.router.candidate import Candidate
-from services.router.demand import Demand
+from services.router.demand import Demand, Lane
 from services.router.status import Identity, Status
 from services.shared.stream.load import Load, ReplicaState
 from services.shared.stream.source import TokenSource
@@ -24,7 +24,7 @@ class Replica:
         identity: as described in this session; None until then.
         running: our generations there.
         outstanding_tokens: of these, still to compute or to come.
-        pending_tokens: of these, of prompts whose first token has not come.
+        pending: of these, by lane, of prompts whose first token has not come.
         assigned: generations that it was given, ever.
     """
 
@@ -36,7 +36,7 @@ class Replica:
         self.identity: Identity | None = None
         self.running = 0
         self.outstanding_tokens = 0
-        self.pending_tokens = 0
+        self.pending = dict.fromkeys(Lane, 0)
         self.assigned = 0
         self._of_others = 0
 
@@ -73,6 +73,6 @@ class Replica:
             status=self.status(reference),
             version=self.identity.version if self.identity else None,
             expected_tokens=self.expected_tokens,
-            pending_tokens=self.pending_tokens,
+            pending_tokens=sum(self.pending.values()),
             assigned=self.assigned,
         )

@@ -1,0 +1,61 @@
+"""When a replica has room for one more generation."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.router.demand import Demand, Lane
+from services.router.leg import Leg
+from services.router.replica import Replica
+from services.router.room import RoomRules, has_room
+from services.shared.stream.load import Load, ReplicaState
+from tests.scripted_source import ScriptedSource
+
+RULES = RoomRules(slots=8, window={Lane.SHORT: 100, Lane.LONG: 1000})
+
+
+def replica(slots: int = 0) -> Replica:
+    one = Replica("a", ScriptedSource())
+    one.tell_load(Load(state=ReplicaState.READY, slots=slots))
+    return one
+
+
+def demand(tokens: int, lane: Lane = Lane.SHORT) -> Demand:
+    return Demand(model="m", token_ids=range(tokens), output_tokens=4, lane=lane)
+
+
+def fill(one: Replica, *demands: Demand) -> list[Leg]:
+    return [Leg(one, "", each) for each in demands]
+
+
+@pytest.mark.parametrize(("told", "taken"), [(0, 9), (16, 18), (1, 2), (3, 4)])
+def test_a_replica_takes_its_slots_and_an_eighth_more(told: int, taken: int) -> None:
+    one = replica(slots=told)
+    for _ in range(taken):
+        assert has_room(one, demand(1), RULES)
+        (leg,) = fill(one, demand(1))
+        leg.begin()
+    assert not has_room(one, demand(1), RULES)
+    leg.end()
+    assert has_room(one, demand(1), RULES)
+
+
+def test_prompts_that_wait_to_be_computed_fit_the_window_of_their_lane() -> None:
+    one = replica()
+    (leg,) = fill(one, demand(60))
+    assert has_room(one, demand(40), RULES)
+    assert not has_room(one, demand(41), RULES)
+    assert has_room(one, demand(5000, Lane.LONG), RULES)
+    leg.begin()
+    assert has_room(one, demand(41), RULES)
+
+
+def test_a_prompt_longer_than_the_window_goes_where_none_of_its_lane_waits() -> None:
+    one = replica()
+    assert has_room(one, demand(5000, Lane.LONG), RULES)
+    (leg,) = fill(one, demand(5000, Lane.LONG))
+    assert not has_room(one, demand(1, Lane.LONG), RULES)
+    assert has_room(one, demand(100), RULES)
+    leg.end()
+    assert one.pending == {Lane.SHORT: 0, Lane.LONG: 0}
+    assert has_room(one, demand(1, Lane.LONG), RULES)
