@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 
 from services.shared.stream.generation import Generation, PriorityClass
 
@@ -15,7 +15,7 @@ LOCAL_TENANT = ""
 """The tenant of callers that name none."""
 
 
-class Lane(Enum):
+class Lane(StrEnum):
     """Short and long prompts wait apart, so that neither holds up the other."""
 
     SHORT = "short"

@@ -51,7 +51,8 @@ def _faults_in(sources: Mapping[str, str], otherwise: str) -> Iterator[None]:
     try:
         yield
     except SettingError as error:
-        raise BadConfig(f"{sources.get(error.key, otherwise)}: {error}") from error
+        setting = error.key.partition("[")[0]
+        raise BadConfig(f"{sources.get(setting, otherwise)}: {error}") from error
 
 
 def variables(cls: type, environ: Mapping[str, str], aliases: Mapping[str, str]) -> dict[str, str]:

@@ -20,6 +20,7 @@ class SettingError(Exception):
     def __init__(self, key: str, fault: str) -> None:
         super().__init__(f"{key} {fault}")
         self.key = key
+        self.fault = fault
 
 
 def keys(cls: type) -> frozenset[str]:
@@ -31,8 +32,9 @@ def parsed(cls: type, values: Mapping[str, Any], *, from_text: bool) -> dict[str
     """The values of dotted keys, as the types that the fields of `cls` have.
 
     Args:
-        cls: a dataclass of bool, int, float, str, Path, ByteSize, StrEnum, tuples of these,
-            `| None` of these, and dataclasses.
+        cls: a dataclass of bool, int, float, str, Path, ByteSize, StrEnum, `| None` of these,
+            tuples of these or of records, and dataclasses. A record is a dataclass that is written
+            as a mapping or as the text that its class method `parse` reads.
         values: what is set.
         from_text: whether the values are text to be read, as an environment has it.
 
@@ -107,9 +109,34 @@ def _nearest(key: str, known: Mapping[str, Any]) -> str:
 
 def _parse(key: str, hint: Any, value: Any, *, from_text: bool) -> Any:
     try:
+        if get_origin(hint) is tuple and is_dataclass(record := get_args(hint)[0]):
+            items = enumerate(_items(value, from_text=from_text))
+            return tuple(_record(f"{key}[{index}]", record, item) for index, item in items)
         return _value(hint, value, from_text=from_text)
     except ValueError as error:
         raise SettingError(key, f"{error}, got {value!r}") from error
+
+
+def _record(key: str, cls: Any, item: Any) -> Any:
+    """A dataclass that is an item of a list; its fields are told as `key.field`."""
+    try:
+        if isinstance(item, str):
+            return cls.parse(item)
+        if isinstance(item, dict):
+            return instance(cls, parsed(cls, item, from_text=False))
+    except SettingError as error:
+        raise SettingError(f"{key}.{error.key}", error.fault) from error
+    except ValueError as error:
+        name, _, fault = str(error).partition(" ")
+        raise SettingError(f"{key}.{name}", fault) from error
+    raise SettingError(key, f"must be text or a mapping, got {item!r}")
+
+
+def _items(value: Any, *, from_text: bool) -> list[Any]:
+    items = [item.strip() for item in value.split(",")] if from_text else value
+    if not isinstance(items, list):
+        raise ValueError("must be a list")  # noqa: TRY004  # told as a fault of the value
+    return items
 
 
 def _value(hint: Any, value: Any, *, from_text: bool) -> Any:
@@ -117,9 +144,7 @@ def _value(hint: Any, value: Any, *, from_text: bool) -> Any:
     if get_origin(hint) in (Union, types.UnionType):
         (hint,) = (kind for kind in get_args(hint) if kind is not type(None))
     if get_origin(hint) is tuple:
-        items = [item.strip() for item in value.split(",")] if from_text else value
-        if not isinstance(items, list):
-            raise ValueError("must be a list")
+        items = _items(value, from_text=from_text)
         return tuple(_value(get_args(hint)[0], item, from_text=from_text) for item in items)
     if isinstance(hint, type) and issubclass(hint, StrEnum):
         return _choice(hint, value)

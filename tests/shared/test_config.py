@@ -40,12 +40,30 @@ class Executor:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Door:
+    name: str
+    width: float = 1.0
+    device: Device | None = None
+
+    def __post_init__(self) -> None:
+        within("width", self.width, 0, 9)
+
+    @classmethod
+    def parse(cls, text: str) -> Door:
+        name, _, width = text.partition("=")
+        if not name:
+            raise ValueError(f"name must not be empty, got {text}")
+        return cls(name=name, width=float(width or 1))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
     executor: Executor
     server: ServerSettings = field(default_factory=lambda: ServerSettings(port=9100))
     health: HealthSettings = field(default_factory=HealthSettings)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
     replicas: tuple[str, ...] = ()
+    doors: tuple[Door, ...] = ()
 
 
 GOOD = """
@@ -109,6 +127,15 @@ def test_the_environment_goes_before_the_file_and_the_new_name_before_the_old(
     assert settings.server.port == 0
 
 
+def test_a_record_in_a_list_is_a_mapping_or_a_text(tmp_path: Path) -> None:
+    text = "doors: [front, back=2, {name: side, width: 3, device: cpu}]"
+    front, back = Door(name="front"), Door(name="back", width=2)
+    settings = read(tmp_path, text, MODEL_PATH="m")
+    assert settings.doors == (front, back, Door(name="side", width=3, device=Device.CPU))
+    settings = read(tmp_path, text, MODEL_PATH="m", TOKENWAY_DOORS="back=2, front")
+    assert settings.doors == (back, front)
+
+
 def test_a_section_that_is_set_in_part_keeps_the_rest_of_its_default(tmp_path: Path) -> None:
     settings = read(tmp_path, "server: {host: 127.0.0.2}", MODEL_PATH="m")
     assert settings.server.address == "127.0.0.2:9100"
@@ -135,6 +162,15 @@ def test_without_a_file_the_environment_alone_serves() -> None:
         ("server: {host: 127}", "server.host must be text, got 127"),
         ("replicas: a:1", "replicas must be a list, got 'a:1'"),
         ("replicas: [1]", "replicas must be text, got [1]"),
+        ("doors: front", "doors must be a list, got 'front'"),
+        ("doors: [front, 5]", "doors[1] must be text or a mapping, got 5"),
+        ("doors: [front=10]", "doors[0].width must be between 0 and 9, got 10"),
+        ("doors: [=1]", "doors[0].name must not be empty, got =1"),
+        ("doors: [{name: a, width: 10}]", "doors[0].width must be between 0 and 9, got 10"),
+        ("doors: [{name: a, width: x}]", "doors[0].width must be a number, got 'x'"),
+        ("doors: [{name: a, height: 1}]", "doors[0].height is unknown"),
+        ("doors: [{width: 1}]", "doors[0].name must be set"),
+        ("doors: [{name: a, device: tpu}]", "doors[0].device must be one of cpu, cuda"),
         ("executor: {device: tpu}", "executor.device must be one of cpu, cuda, got 'tpu'"),
         ("executor: {memory: {reserve_ratio: .nan}}", "reserve_ratio must be between 0 and 0.9"),
         ("executor: {memory: {kv_cache_bytes: 4 apples}}", "kv_cache_bytes must be bytes, for"),
@@ -160,6 +196,7 @@ def test_a_fault_names_file_key_limit_and_value(tmp_path: Path, text: str, said:
         ("TOKENWAY_SERVER__PORT", "x", "server.port must be an integer, got 'x'"),
         ("TOKENWAY_SERVER__PORT", "-1", "server.port must be between 0 and 65535, got -1"),
         ("TOKENWAY_SERVER__PROT", "1", "server.prot is unknown"),
+        ("TOKENWAY_DOORS", "a,b=10", "doors[1].width must be between 0 and 9, got 10"),
         ("TOKENWAY_EXECUTOR__THREADS", "1.5", "executor.threads must be an integer, got '1.5'"),
         ("KV_CACHE_SIZE", "big", "executor.memory.kv_cache_bytes must be bytes"),
     ],
