@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from services.router.relay import LEAVING
-from services.router.relayed import MAX_ATTEMPTS
+from services.router.relayed import MAX_FRUITLESS
 from services.shared.errors import Code, NotFound, Overloaded, Unavailable
 from services.shared.stream.events import (
     Accepted,
@@ -66,19 +66,35 @@ def test_a_loss_before_the_first_token_is_made_good_elsewhere(accepted: bool) ->
     assert world.outstanding() == {"a": 0, "b": 0}
 
 
-def test_a_loss_after_the_first_token_is_a_clean_end() -> None:
+@pytest.mark.parametrize("tokens", [1, 2, 3])
+def test_a_loss_after_tokens_is_made_good_elsewhere(tokens: int) -> None:
     world, lost, other = World("a", "b"), Recorder(), Recorder()
     world.relay.submit(submission("lost", lost))
     world.relay.submit(submission("other", other))
-    play(world, 3)
+    for _ in range(tokens + 1):
+        world.sources["a"].step()
     fail(world, "a", "lost")
     play(world)
-    assert lost.ids == oracle((1, 2, 3), 2)
-    assert lost.last == Failed(
-        code=Code.UNAVAILABLE, message="the replica was lost after 2 tokens", retryable=False
-    )
-    assert other.ids == oracle((1, 2, 3), 4)
-    assert isinstance(other.last, Finished)
+    assert lost.ids == other.ids == oracle((1, 2, 3), 4)
+    assert lost.accepted() == 1
+    sent = world.sources["b"].submitted[-1].generation
+    assert list(sent.generated_ids) == lost.ids[:tokens]
+    assert sent.sampling.seed == SEED
+    assert isinstance(lost.last, Finished)
+    assert lost.last.timeline.continuations == 1
+    assert lost.last.usage.completion_tokens == 4
+    assert world.outstanding() == {"a": 0, "b": 0}
+
+
+def test_a_loss_after_the_last_token_brings_the_end_alone() -> None:
+    world, recorder = World("a", "b"), Recorder()
+    world.relay.submit(submission("x", recorder, max_tokens=1))
+    world.sources["a"].step()
+    world.sources["a"].running["x"].emit(Tokens(0, oracle((1, 2, 3), 1)))
+    fail(world, "a", "x")
+    world.sources["b"].step()
+    assert recorder.ids == oracle((1, 2, 3), 1)
+    assert [type(event) for event in recorder.events] == [Accepted, Tokens, Finished]
 
 
 def test_what_no_other_replica_can_mend_is_told_as_it_is() -> None:
@@ -90,15 +106,15 @@ def test_what_no_other_replica_can_mend_is_told_as_it_is() -> None:
     assert not world.sources["b"].submitted
 
 
-def test_no_replica_is_tried_twice_and_attempts_are_bounded() -> None:
-    names = [f"r{number}" for number in range(MAX_ATTEMPTS + 2)]
+def test_no_replica_is_tried_twice_and_fruitless_ones_are_bounded() -> None:
+    names = [f"r{number}" for number in range(MAX_FRUITLESS + 2)]
     world, recorder = World(*names), Recorder()
     world.relay.submit(submission("x", recorder))
-    for name in names[:MAX_ATTEMPTS]:
+    for name in names[:MAX_FRUITLESS]:
         assert len(world.sources[name].submitted) == 1
         fail(world, name, "x")
     assert recorder.events == [LOST]
-    assert sum(len(source.submitted) for source in world.sources.values()) == MAX_ATTEMPTS
+    assert sum(len(source.submitted) for source in world.sources.values()) == MAX_FRUITLESS
 
 
 def test_without_another_replica_the_failure_is_told_with_the_state_of_the_fleet() -> None:
@@ -116,11 +132,16 @@ def test_a_replica_that_does_not_take_it_at_once_is_passed_over(
     world, recorder = World("a", "b"), Recorder()
     world.sources["a"].refuse = error
     world.relay.submit(submission("x", recorder))
+    world.clock.pass_time(0)
     assert "x" in world.sources["b"].running
     world.sources["b"].refuse = error
-    with pytest.raises(Unavailable, match="of 2: 2 failed it"):
-        world.relay.submit(submission("y", Recorder()))
-    assert world.outcomes[0].end == "failed: unavailable"
+    nowhere = Recorder()
+    world.relay.submit(submission("y", nowhere))
+    assert nowhere.events == []
+    world.clock.pass_time(0)
+    assert isinstance(nowhere.last, Failed)
+    assert nowhere.last.message.endswith("of 2: 2 failed it")
+    assert world.outcomes[0].end == f"failed: {error.code.name.lower()}"
     play(world)
     assert world.outstanding() == {"a": 0, "b": 0}
 
