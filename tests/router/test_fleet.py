@@ -6,13 +6,16 @@ from dataclasses import replace
 
 import pytest
 
+from services.router.demand import Demand, Lane
 from services.router.fleet import Fleet
-from services.router.replica import Identity, Replica, Status
+from services.router.replica import Replica
+from services.router.status import Identity, Status
 from services.router.total_load import total_load
 from services.shared.stream.load import DeviceMemory, Load, ReplicaState
 from tests.router.world import IDENTITY
 from tests.scripted_source import ScriptedSource
 
+DEMAND = Demand(model="", token_ids=(1, 2), output_tokens=4, lane=Lane.SHORT)
 READY = Load(state=ReplicaState.READY)
 OTHER = replace(IDENTITY, tokenizer_fingerprint="other")
 
@@ -26,7 +29,7 @@ def fleet_of(*names: str) -> tuple[Fleet, list[None]]:
 
 
 def statuses(fleet: Fleet) -> dict[str, Status]:
-    return {candidate.name: candidate.status for candidate in fleet.snapshot().candidates}
+    return {candidate.name: candidate.status for candidate in fleet.snapshot(DEMAND).candidates}
 
 
 def join(fleet: Fleet, name: str, identity: Identity = IDENTITY) -> None:
@@ -36,7 +39,7 @@ def join(fleet: Fleet, name: str, identity: Identity = IDENTITY) -> None:
 
 def test_a_replica_is_ready_once_it_is_up_described_and_says_so() -> None:
     fleet, changes = fleet_of("a")
-    assert statuses(fleet) == {"a": Status.UNREACHABLE}
+    assert statuses(fleet) == {"a": Status.GONE}
     fleet.tell_load("a", Load(state=ReplicaState.STARTING))
     assert statuses(fleet) == {"a": Status.STARTING}
     fleet.tell_identity("a", IDENTITY)
@@ -49,7 +52,7 @@ def test_a_replica_is_ready_once_it_is_up_described_and_says_so() -> None:
     fleet.tell_load("a", Load(state=ReplicaState.DRAINING))
     assert statuses(fleet) == {"a": Status.DRAINING}
     fleet.tell_load("a", None)
-    assert statuses(fleet) == {"a": Status.UNREACHABLE}
+    assert statuses(fleet) == {"a": Status.GONE}
     assert len(changes) == 5
 
 
@@ -80,7 +83,7 @@ def test_when_the_last_of_its_model_has_gone_the_fleet_is_what_is_left() -> None
     join(fleet, "a")
     join(fleet, "b", OTHER)
     fleet.tell_load("a", None)
-    assert statuses(fleet) == {"a": Status.UNREACHABLE, "b": Status.READY}
+    assert statuses(fleet) == {"a": Status.GONE, "b": Status.READY}
     assert fleet.identity == OTHER
 
 
