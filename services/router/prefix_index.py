@@ -1,0 +1,158 @@
+"""Which replica has which KV blocks cached, as they tell it, and how much of a prompt that is."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from services.router.demand import Demand
+from services.router.status import Identity
+from services.shared.addresses import next_address, root_address
+from services.shared.stream.blocks import BlockEvents
+
+MAX_BLOCKS = 4096
+"""A prompt is followed so far; what is cached beyond changes no choice."""
+
+MAX_TOLD_BLOCKS = 2**20
+"""Blocks remembered of one replica, whatever it says that it has."""
+
+Layout = tuple[str, str, int]
+"""Version, memory layout and block size: replicas of equal ones have equal addresses."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class _Holder:
+    """A replica; `mask` is its one bit in the index."""
+
+    name: str
+    mask: int
+    addresses: set[bytes] = field(default_factory=set)
+    layout: Layout | None = None
+    is_full: bool = False
+
+
+class PrefixIndex:
+    """Follows the block events of replicas, each named and each with a bit of its own.
+
+    It costs placement at most: a replica that claims blocks which it does not have computes them.
+    Its memory is bounded by what replicas can hold, and by MAX_TOLD_BLOCKS for each.
+    """
+
+    def __init__(self) -> None:
+        self._holders: dict[str, _Holder] = {}
+        self._masks: dict[bytes, int] = {}
+        self._members: dict[Layout, int] = {}
+        self._by_bit: list[_Holder | None] = []
+
+    def identify(self, name: str, identity: Identity) -> None:
+        """What the replica's addresses are made of; one that names no block size has none."""
+        holder = self._holder(name)
+        self._leave_layout(holder)
+        if identity.block_size:
+            layout = (identity.version, identity.layout_id, identity.block_size)
+            holder.layout = layout
+            self._members[layout] = self._members.get(layout, 0) | holder.mask
+
+    def tell(self, name: str, events: BlockEvents) -> None:
+        """Block events that came from the replica, in their order and without gap."""
+        holder = self._holder(name)
+        if events.snapshot:
+            self._drop_all(holder)
+        for address in events.dropped:
+            self._drop(holder, address)
+        for address in events.stored:
+            self._store(holder, address)
+
+    def forget(self, name: str) -> None:
+        """The replica's session is down: nothing is known of it any more."""
+        holder = self._holders.pop(name, None)
+        if holder is not None:
+            self._drop_all(holder)
+            self._leave_layout(holder)
+            self._by_bit[holder.mask.bit_length() - 1] = None
+
+    def known_blocks(self, name: str) -> int:
+        """Blocks that the replica is known to have cached."""
+        holder = self._holders.get(name)
+        return len(holder.addresses) if holder is not None else 0
+
+    def cached_tokens(self, demand: Demand) -> Mapping[str, int]:
+        """Leading tokens that each replica need not compute; those that have none are left out.
+
+        The last token is always computed, since the first output is drawn from it.
+        """
+        found: dict[str, int] = {}
+        if self._masks:
+            for layout, members in self._members.items():
+                self._follow(demand, layout, members, found)
+        return found
+
+    def _follow(self, demand: Demand, layout: Layout, members: int, found: dict[str, int]) -> None:
+        """Goes along the prompt's blocks until no member has the next one."""
+        version, layout_id, size = layout
+        token_ids = demand.token_ids
+        address = root_address(version, layout_id, demand.salt)
+        end = min((len(token_ids) - 1) // size, MAX_BLOCKS) * size
+        for start in range(0, end, size):
+            address = next_address(address, token_ids[start : start + size])
+            having = members & self._masks.get(address, 0)
+            if having != members:
+                self._note(members & ~having, start, found)
+                members = having
+            if not members:
+                return
+        self._note(members, end, found)
+
+    def _note(self, mask: int, tokens: int, found: dict[str, int]) -> None:
+        while tokens and mask:
+            bit = mask.bit_length() - 1
+            mask ^= 1 << bit
+            holder = self._by_bit[bit]
+            if holder is not None:
+                found[holder.name] = tokens
+
+    def _holder(self, name: str) -> _Holder:
+        holder = self._holders.get(name)
+        if holder is None:
+            if None not in self._by_bit:
+                self._by_bit.append(None)
+            bit = self._by_bit.index(None)
+            holder = self._holders[name] = self._by_bit[bit] = _Holder(name, 1 << bit)
+        return holder
+
+    def _store(self, holder: _Holder, address: bytes) -> None:
+        if len(holder.addresses) < MAX_TOLD_BLOCKS:
+            holder.addresses.add(address)
+            self._masks[address] = self._masks.get(address, 0) | holder.mask
+        elif not holder.is_full:
+            holder.is_full = True
+            _log.warning(
+                "%s tells of more than %d blocks; the rest is ignored", holder.name, MAX_TOLD_BLOCKS
+            )
+
+    def _drop(self, holder: _Holder, address: bytes) -> None:
+        if address not in holder.addresses:
+            return
+        holder.addresses.remove(address)
+        left = self._masks[address] & ~holder.mask
+        if left:
+            self._masks[address] = left
+        else:
+            del self._masks[address]
+
+    def _drop_all(self, holder: _Holder) -> None:
+        for address in list(holder.addresses):
+            self._drop(holder, address)
+
+    def _leave_layout(self, holder: _Holder) -> None:
+        if holder.layout is None:
+            return
+        left = self._members[holder.layout] & ~holder.mask
+        if left:
+            self._members[holder.layout] = left
+        else:
+            del self._members[holder.layout]
+        holder.layout = None
