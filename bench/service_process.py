@@ -35,7 +35,8 @@ class ServiceProcess:
 @contextmanager
 def service_process(module: str, settings: Mapping[str, Any]) -> Iterator[ServiceProcess]:
     """Runs `python -m module` with these settings."""
-    environ = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'stubs'}"}
+    environ = {"TOKENWAY_SERVICE__LIMITS__SETTLE_S": "0", **os.environ}
+    environ["PYTHONPATH"] = f"{ROOT}:{ROOT / 'stubs'}"
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as config:
         config.write(json.dumps({"telemetry": {"log_level": "warning"}, **settings}))
         config.flush()

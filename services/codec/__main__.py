@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Sequence
 
@@ -13,6 +12,7 @@ from services.codec.settings import ALIASES, CodecSettings
 from services.shared.announce import announce
 from services.shared.model_folder import ModelFolder
 from services.shared.program import Program
+from services.shared.stop import Stop
 
 SWITCH_INTERVAL_S = 0.001
 """How long a worker thread may keep the event loop from the interpreter, five times less than by
@@ -25,8 +25,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return program.run(sys.argv[1:] if argv is None else argv)
 
 
-async def serve(settings: CodecSettings, stop: asyncio.Event) -> None:
-    """Serves until `stop`, then lets running requests end."""
+async def serve(settings: CodecSettings, stop: Stop) -> None:
+    """Serves until it is asked to stop, then lets running requests end."""
     folder = ModelFolder(settings.executor.model_path)
     name = settings.service.output_family
     encoder = PromptEncoder(
@@ -36,7 +36,7 @@ async def serve(settings: CodecSettings, stop: asyncio.Event) -> None:
     )
     async with serving_codec(settings, folder, encoder) as service:
         announce({"http": service.http, "grpc": service.grpc})
-        await stop.wait()
+        await stop.asked()
 
 
 if __name__ == "__main__":

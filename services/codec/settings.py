@@ -57,14 +57,15 @@ class ExecutorSettings:
 class LimitSettings:
     """What one codec takes at a time, and for how long.
 
-    A request may ask for `max_choices` answers to one prompt. A drain waits `drain_timeout_s` for
-    running requests.
+    A request may ask for `max_choices` answers to one prompt. Told to stop, the codec takes what
+    comes for `settle_s`, then waits `drain_timeout_s` for what runs.
     """
 
     max_concurrency: int = 1024
     max_choices: int = 8
     request_timeout_ms: int = 600_000
     max_body_bytes: ByteSize = field(default_factory=lambda: ByteSize(32_000_000))
+    settle_s: float = 5.0
     drain_timeout_s: float = 30.0
 
     def __post_init__(self) -> None:
@@ -72,6 +73,7 @@ class LimitSettings:
         within("max_choices", self.max_choices, 1, 128)
         within("request_timeout_ms", self.request_timeout_ms, 1, 2**32 - 1)
         within("max_body_bytes", self.max_body_bytes, 1, 2**31 - 1)
+        within("settle_s", self.settle_s, 0, 3600)
         within("drain_timeout_s", self.drain_timeout_s, 0, 3600)
 
 

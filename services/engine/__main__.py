@@ -24,9 +24,11 @@ from services.engine.settings import ALIASES, EngineSettings, ExecutorSettings
 from services.engine.stopping import Stopper
 from services.engine.threads import prepare_threads
 from services.shared.announce import announce
+from services.shared.drain import drained
 from services.shared.health import Readiness
 from services.shared.program import Program
 from services.shared.server import serving
+from services.shared.stop import Stop
 from services.shared.stream.load import ReplicaState
 from services.shared.stream.servicer import TokenStreamServicer
 
@@ -46,8 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return program.run(sys.argv[1:] if argv is None else argv)
 
 
-async def serve(settings: EngineSettings, stop: asyncio.Event) -> None:
-    """Serves until `stop`, then finishes what runs, within the drain timeout.
+async def serve(settings: EngineSettings, stop: Stop) -> None:
+    """Serves until it is asked to stop, then drains.
 
     One thread computes, from the first tensor to the last step: OpenMP keeps a team for each thread
     that asks for one, and with more teams than cores it no longer lets threads spin.
@@ -64,7 +66,7 @@ async def serve(settings: EngineSettings, stop: asyncio.Event) -> None:
 
     def ended(_: object) -> None:
         """The thread, by a bug unless the process ends: nothing that runs will come to its end."""
-        stop.set()
+        stop.at_once()
         engine.break_off()
 
     thread.add_done_callback(ended)
@@ -78,9 +80,7 @@ async def serve(settings: EngineSettings, stop: asyncio.Event) -> None:
             engine.state = ReplicaState.READY
             await served.health.set(Readiness.READY)
             announce({"grpc": served.address})
-            await stop.wait()
-            await served.health.set(Readiness.DRAINING)
-            await engine.drain(settings.service.limits.drain_timeout_s)
+            await drained(engine, served.health, stop, settings.service.limits)
     finally:
         if grammars is not None:
             grammars.close()

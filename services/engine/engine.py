@@ -38,7 +38,7 @@ class Live:
 
 
 class Engine:
-    """Takes generations while it is ready and passes on what the step loop makes of them.
+    """Takes generations until it drains and passes on what the step loop makes of them.
 
     Args:
         max_concurrency: generations that run or wait at a time.
@@ -54,6 +54,7 @@ class Engine:
         grammars: GrammarQueue | None = None,
     ) -> None:
         self.state = ReplicaState.STARTING
+        self._is_closed = False
         self._admission = admission
         self._loop = loop
         self._monitor = monitor
@@ -64,7 +65,7 @@ class Engine:
         self._empty.set()
 
     def submit(self, submission: Submission) -> Cancel:
-        if self.state is not ReplicaState.READY:
+        if self._is_closed or self.state is ReplicaState.STARTING:
             raise Unavailable(f"the engine is {self.state.name.lower()}")
         if len(self._live) >= self._max_concurrency:
             raise Overloaded(f"at most {self._max_concurrency} generations may run or wait")
@@ -105,12 +106,16 @@ class Engine:
                 _log.exception("a reader failed", extra={"trace": live.span.context})
                 self._cancel(key, CancelReason.CLIENT_GONE)
 
+    def leave(self) -> None:
+        """Tells routers to send nothing new; what is on its way is taken."""
+        self.state = ReplicaState.DRAINING
+
     async def drain(self, timeout_s: float | None = None) -> None:
         """Takes nothing new; returns when the last generation has ended.
 
         What still runs after `timeout_s` seconds fails, to be continued by another replica.
         """
-        self.state = ReplicaState.DRAINING
+        self._close_door()
         try:
             async with asyncio.timeout(timeout_s):
                 await self._empty.wait()
@@ -119,8 +124,12 @@ class Engine:
 
     def break_off(self) -> None:
         """Takes nothing new; what runs fails, to be continued by another replica."""
-        self.state = ReplicaState.DRAINING
+        self._close_door()
         self.deliver([(key, LEAVING) for key in self._live])
+
+    def _close_door(self) -> None:
+        self.leave()
+        self._is_closed = True
 
     async def flush_cache(self) -> int:
         """Drops cached blocks and tells how many."""

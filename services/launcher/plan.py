@@ -21,6 +21,7 @@ SERVER_PORT = "TOKENWAY_SERVER__PORT"
 GRPC_PORT = "TOKENWAY_SERVER__GRPC_PORT"
 THREADS = "TOKENWAY_EXECUTOR__THREADS"
 MODEL_PATH = "TOKENWAY_EXECUTOR__MODEL_PATH"
+SETTLE_S = "TOKENWAY_SERVICE__LIMITS__SETTLE_S"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,9 +87,18 @@ class Plan:
             service=service,
             name=name,
             command=(*self.program(service), *config),
-            environ=environment_for(service, self.environ) | environ,
+            environ={
+                **self._settling(service),
+                **environment_for(service, self.environ),
+                **environ,
+            },
             ports=ports,
         )
+
+    def _settling(self, service: str) -> dict[str, str]:
+        """Nobody but the launcher sends anybody here, and it stops senders first."""
+        said = _key(self._file(service), "service", "limits", "settle_s")
+        return {SETTLE_S: "0"} if said is None else {}
 
     def _path(self, service: str) -> Path | None:
         folder = self.options.config_dir

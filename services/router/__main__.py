@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Sequence
 
 from services.router.app import routing
 from services.router.settings import RouterSettings
 from services.shared.announce import announce
+from services.shared.drain import drained
 from services.shared.program import Program
+from services.shared.stop import Stop
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -17,12 +18,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     return program.run(sys.argv[1:] if argv is None else argv)
 
 
-async def serve(settings: RouterSettings, stop: asyncio.Event) -> None:
-    """Serves until `stop`, then finishes what runs, within the drain timeout."""
+async def serve(settings: RouterSettings, stop: Stop) -> None:
+    """Serves until it is asked to stop, then drains."""
     async with routing(settings) as router:
         announce({"grpc": router.address})
-        await stop.wait()
-        await router.relay.drain(settings.service.limits.drain_timeout_s)
+        await drained(router.relay, router.health, stop, settings.service.limits)
 
 
 if __name__ == "__main__":

@@ -20,14 +20,17 @@ LEAVING = Failed(code=Code.UNAVAILABLE, message="the router is leaving", retryab
 
 
 class Relay:
-    """Takes generations while it is not draining and knows those that run.
+    """Takes generations until it drains and knows those that run.
 
     Args:
         fleet: where generations are sent.
         admission: gives them places there.
         clock: for their deadlines.
         journal: keeps a record of each.
-        on_drain: called when no generation is taken any more.
+        on_leave: called when none should come any more.
+
+    Attributes:
+        draining: none should come any more; those on their way are taken until `drain`.
     """
 
     def __init__(
@@ -36,10 +39,10 @@ class Relay:
         admission: Admission,
         clock: Clock,
         journal: Journal,
-        on_drain: Callable[[], None] = lambda: None,
+        on_leave: Callable[[], None] = lambda: None,
     ) -> None:
         self._fleet = fleet
-        self._on_drain = on_drain
+        self._on_leave = on_leave
         self._admission = admission
         self._around = Surroundings(
             fleet=fleet,
@@ -52,9 +55,10 @@ class Relay:
         self._idle = asyncio.Event()
         self._idle.set()
         self.draining = False
+        self._is_closed = False
 
     def submit(self, submission: Submission) -> Cancel:
-        if self.draining:
+        if self._is_closed:
             raise Unavailable("the router is draining and takes no generation")
         relayed = Relayed(submission, self._around)
         self._running[relayed] = None
@@ -70,13 +74,18 @@ class Relay:
             state = ReplicaState.READY if self._fleet.ready() else ReplicaState.STARTING
         return total_load(state, self._fleet.loads())
 
+    def leave(self) -> None:
+        """Tells callers that nothing new should come; what comes all the same is taken."""
+        self.draining = True
+        self._on_leave()
+
     async def drain(self, timeout_s: float | None = None) -> None:
         """Takes no generation any more; returns when the last one has ended.
 
         What still runs after `timeout_s` seconds fails, to be continued through another router.
         """
-        self.draining = True
-        self._on_drain()
+        self._is_closed = True
+        self.leave()
         try:
             async with asyncio.timeout(timeout_s):
                 await self._idle.wait()

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from services.shared.bounds import at_least
+from services.shared.bounds import at_least, within
 from services.shared.settings import ServerSettings, TelemetrySettings
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LimitSettings:
-    """A drain waits `drain_timeout_s` for running generations."""
+    """Told to stop, it takes what comes for `settle_s`, then waits `drain_timeout_s` at most."""
 
+    settle_s: float = 5.0
     drain_timeout_s: float = 30.0
 
     def __post_init__(self) -> None:
+        within("settle_s", self.settle_s, 0, 3600)
         at_least("drain_timeout_s", self.drain_timeout_s, 0)
 
 

@@ -17,6 +17,7 @@ from services.shared.config import BadConfig, load
 from services.shared.model_folder import BadModelFolder
 from services.shared.server import CannotListen
 from services.shared.settings import LogLevel, TelemetrySettings
+from services.shared.stop import Stop
 
 REFUSED = 2
 """Exit status of a start that the operator must change something for."""
@@ -40,13 +41,13 @@ class Program(Generic[S]):
         name: engine, router or codec.
         settings: the dataclass that `--config` and the environment fill in.
         aliases: older names of environment variables, each with its dotted key.
-        serve: runs the service until the event is set, then drains it and returns.
+        serve: runs the service until it is asked to stop, then drains it and returns.
     """
 
     name: str
     settings: type[S]
     aliases: Mapping[str, str]
-    serve: Callable[[S, asyncio.Event], Awaitable[None]]
+    serve: Callable[[S, Stop], Awaitable[None]]
 
     def run(self, argv: Sequence[str]) -> int:
         """Runs until SIGTERM or SIGINT and gives the exit status.
@@ -67,8 +68,8 @@ class Program(Generic[S]):
         return 0
 
     async def _until_signalled(self, settings: S) -> None:
-        stop = asyncio.Event()
+        stop = Stop()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop.set)
+            loop.add_signal_handler(number, stop.ask)
         await self.serve(settings, stop)

@@ -23,6 +23,7 @@ from services.engine.settings import (
 )
 from services.shared.model_folder import ModelFolder
 from services.shared.settings import ServerSettings
+from services.shared.stop import Stop
 from tests.engine.harness import simulated
 
 
@@ -60,14 +61,14 @@ async def test_loading_warm_up_and_steps_share_a_thread(
         executor=ExecutorSettings(model_path=model_folder.path, memory=memory),
         server=ServerSettings(port=0),
     )
-    stop = asyncio.Event()
+    stop = Stop()
     serving = asyncio.ensure_future(service.serve(settings, stop))
     async with grpc.aio.insecure_channel((await doors)["grpc"]) as channel:
         stream = rpc.TokenStreamServiceStub(channel)
         request = pb.GenerateRequest(request_id="r", prompt_ids=[5])
         request.stopping.max_tokens = 3
         assert len([event async for event in stream.Generate(request)]) >= 2
-    stop.set()
+    stop.at_once()
     await serving
     assert len(threads) == 1
     assert threading.get_ident() not in threads

@@ -26,6 +26,9 @@ PATIENCE_S = 120
 
 Settings = Mapping[str, Any]
 
+DEFAULTS: Settings = {"server": {"port": 0}, "service": {"limits": {"settle_s": 0}}}
+"""A free port; and nobody who has to hear that a service leaves before it does."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Service:
@@ -99,7 +102,7 @@ class Launcher:
     ) -> Iterator[Service]:
         """A service that listens; `program` stands for `-m services.<name without its number>`."""
         config = self.folder / f"{name}.yaml"
-        config.write_text(yaml.safe_dump({"server": {"port": 0}, **settings}))
+        config.write_text(yaml.safe_dump(merged(DEFAULTS, settings)))
         log = self.folder / f"{name}.log"
         program = program or ("-m", f"services.{name.rstrip('0123456789')}")
         with (
@@ -182,6 +185,16 @@ def simulated(model: ModelFolder, **executor: Any) -> Settings:
     """Settings of an engine that computes nothing."""
     own = {"model_path": str(model.path), "simulate": True}
     return {"executor": {**own, "simulation": {"step_us": 500, "token_us": 5}, **executor}}
+
+
+def merged(defaults: Settings, settings: Settings) -> dict[str, Any]:
+    """The settings, with the defaults where they say nothing, section by section."""
+    both = dict(defaults)
+    for key, value in settings.items():
+        default = defaults.get(key)
+        nested = isinstance(value, Mapping) and isinstance(default, Mapping)
+        both[key] = merged(default, value) if nested else value
+    return both
 
 
 def _without_settings(environ: Mapping[str, str]) -> dict[str, str]:

@@ -18,6 +18,9 @@ from services.router.settings import RouterSettings
 from services.shared.config import load
 
 ROOT = Path(__file__).parents[2]
+LAST_WORDS_S = 1
+"""What broken off answers have to say so."""
+
 SERVICES: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
 SETTINGS: dict[str, tuple[type[Any], dict[str, str]]] = {
     "engine": (EngineSettings, ENGINE_ALIASES),
@@ -56,6 +59,15 @@ def test_each_service_is_probed_where_it_listens(name: str) -> None:
     assert command in COMMANDS
     assert re.search(r":(\d+)", address.removeprefix("http:"))
     assert f":{settings.server.port}" in address
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_no_service_is_killed_before_it_has_settled_and_drained(name: str) -> None:
+    cls, aliases = SETTINGS[name]
+    limits = load(cls, None, SERVICES[name]["environment"], aliases).service.limits
+    grace = re.fullmatch(r"(\d+)s", SERVICES[name]["stop_grace_period"])
+    assert grace is not None
+    assert int(grace[1]) > limits.settle_s + limits.drain_timeout_s + LAST_WORDS_S
 
 
 def test_the_order_is_model_engine_router_codec() -> None:

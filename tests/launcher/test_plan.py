@@ -93,3 +93,17 @@ def test_a_wrong_option_is_named(
     with pytest.raises(SystemExit):
         up_options([*argv])
     assert said in capsys.readouterr().err
+
+
+def test_nothing_settles_that_only_the_launcher_stops_unless_somebody_says_so(
+    config_dir: Path,
+) -> None:
+    settle = "TOKENWAY_SERVICE__LIMITS__SETTLE_S"
+    quick = plan()
+    launches = [quick.engine(0), quick.router([]), quick.codec("127.0.0.1:9000")]
+    assert [launch.environ[settle] for launch in launches] == ["0"] * 3
+    assert plan(**{settle: "2"}).router([]).environ[settle] == "2"
+    (config_dir / "router.yaml").write_text("service: {limits: {settle_s: 3}}\n")
+    filed = plan("--config-dir", str(config_dir))
+    assert settle not in filed.router([]).environ
+    assert filed.engine(0).environ[settle] == "0"

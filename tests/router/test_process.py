@@ -43,8 +43,11 @@ async def router_process(*arguments: str) -> AsyncIterator[Process]:
             await process.wait()
 
 
-def config(folder: Path, addresses: list[str], more: str = "") -> str:
+def config(
+    folder: Path, addresses: list[str], *, settle_s: float = 0, drain_timeout_s: float = 30
+) -> str:
     path = folder / "router.yaml"
+    more = f"service: {{limits: {{settle_s: {settle_s}, drain_timeout_s: {drain_timeout_s}}}}}"
     replicas = ", ".join(f'"{address}"' for address in addresses)
     path.write_text(f"server: {{port: 0}}\nreplicas: [{replicas}]\n{more}", "utf-8")
     return str(path)
@@ -86,10 +89,11 @@ async def test_sigterm_lets_running_generations_finish_and_exits_clean(tmp_path:
 
 async def test_a_drain_is_bounded(tmp_path: Path) -> None:
     engine, watched = ScriptedEngine(), Watched()
-    limits = "service: {limits: {drain_timeout_s: 0.05}}"
     async with (
         servers(engine, plays=False) as fleet,
-        router_process("--config", config(tmp_path, fleet.addresses, limits)) as process,
+        router_process(
+            "--config", config(tmp_path, fleet.addresses, drain_timeout_s=0.05)
+        ) as process,
         client(await address_of(process), watched) as session,
     ):
         while watched.loads[-1] is None or watched.loads[-1].state.name != "READY":
@@ -107,7 +111,7 @@ async def test_a_drain_is_bounded(tmp_path: Path) -> None:
 async def test_settings_that_cannot_be_used_are_named(tmp_path: Path) -> None:
     for replicas, told in (
         ([], b"replicas must name at least one host:port"),
-        (["host"], b"replicas must be host:port with port 1 to 65535, got host"),
+        (["host"], b"replicas[0].address must be host:port with port 1 to 65535, got host"),
         (["a:1", "a:1"], b"replicas must differ"),
     ):
         async with router_process("--config", config(tmp_path, replicas)) as process:

@@ -27,12 +27,14 @@ from services.shared.settings import ServerSettings, TelemetrySettings
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
     server: ServerSettings
+    patient: bool = False
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
 
 async def serve(settings, stop):
     async with serving(settings.server.address, lambda server: None, []) as door:
         announce({"grpc": door.address})
-        await stop.wait()
+        await stop.asked()
+        await stop.settled(3600 if settings.patient else 0)
     print("drained")
 
 sys.exit(Program(name="test", settings=Settings, aliases={}, serve=serve).run(sys.argv[1:]))
@@ -62,6 +64,18 @@ def test_it_tells_where_it_listens_and_drains_on_a_signal(
         assert doors is not None
         assert not doors["grpc"].endswith(":0")
         child.send_signal(number)
+        assert child.communicate(timeout=60) == ("drained\n", "")
+        assert child.returncode == 0
+
+
+def test_a_second_signal_ends_the_settle_time(tmp_path: Path) -> None:
+    with started(tmp_path, "{server: {port: 0}, patient: true}") as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        child.send_signal(signal.SIGTERM)
+        with pytest.raises(subprocess.TimeoutExpired):
+            child.wait(0.2)
+        child.send_signal(signal.SIGTERM)
         assert child.communicate(timeout=60) == ("drained\n", "")
         assert child.returncode == 0
 

@@ -17,7 +17,7 @@ from services.shared.bug_boundary import FIELD_KEY
 from services.shared.channel import open_channel
 from services.shared.channel_options import MAX_MESSAGE_BYTES
 from services.shared.errors import WIRE, ContextLengthExceeded, InvalidRequest, ServiceError
-from services.shared.health import Readiness
+from services.shared.health import LIVENESS, Readiness
 from services.shared.server import CannotListen, Serving, serving
 from services.shared.trace_context import HEADER, TraceContext, current
 from tests.raw_peer import speak
@@ -186,6 +186,8 @@ async def test_health_is_watched_from_starting_to_draining() -> None:
         for readiness in (Readiness.READY, Readiness.DRAINING):
             await door.health.set(readiness)
             seen.append((await watch.read()).status)
+            lives = await health.Check(health_pb2.HealthCheckRequest(service=LIVENESS))
+            assert lives.status == status.SERVING
         assert door.health.readiness is Readiness.DRAINING
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await health.Check(health_pb2.HealthCheckRequest(service="none"))
