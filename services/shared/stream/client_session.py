@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from time import monotonic
 
 import grpc
@@ -14,47 +15,32 @@ from tokenway.stream.v1 import stream_pb2_grpc as rpc
 from services.shared.errors import Code, InvalidRequest, Unavailable
 from services.shared.stream.commands import Commands
 from services.shared.stream.event_wire import events_of
-from services.shared.stream.events import (
-    Accepted,
-    Cancel,
-    CancelReason,
-    Event,
-    Failed,
-    Refused,
-    Sink,
-    Tokens,
-)
+from services.shared.stream.events import Cancel, CancelReason, Failed
 from services.shared.stream.generation_wire import request_of
 from services.shared.stream.load import Load, ReplicaState
 from services.shared.stream.load_wire import load_from
+from services.shared.stream.open_streams import OpenStreams
 from services.shared.stream.source import Submission
 
 FIRST_BACKOFF_S = 0.05
 LAST_BACKOFF_S = 2.0
 
+LOST = Failed(code=Code.UNAVAILABLE, message="the session to the replica ended", retryable=True)
+
 _log = logging.getLogger(__name__)
-
-
-class _Stream:
-    """One generation: where its events go and which position comes next."""
-
-    __slots__ = ("next_position", "sink")
-
-    def __init__(self, sink: Sink, next_position: int) -> None:
-        self.sink = sink
-        self.next_position = next_position
 
 
 class ClientSession:
     """A token source on the other side of a channel. `run` keeps the session up.
 
     While it is down, `submit` raises Unavailable; generations that ran when it went down fail with
-    UNAVAILABLE, retryable. A server that skips or repeats a position fails that generation.
+    UNAVAILABLE, retryable. `OpenStreams` tells what becomes of events that should not be.
 
     Args:
         channel: the caller closes it after `run` has ended.
         name: names the server in logs and errors.
         on_load: told each load that comes, and None when the session goes down.
+        on_fault: told of a breach of the protocol that no generation bears.
     """
 
     def __init__(
@@ -62,12 +48,13 @@ class ClientSession:
         channel: grpc.aio.Channel,
         name: str,
         on_load: Callable[[Load | None], None] = lambda _: None,
+        on_fault: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.name = name
         self._stub = rpc.TokenStreamServiceStub(channel)
         self._on_load = on_load
-        self._streams: dict[int, _Stream] = {}
-        self._next_id = 0
+        self._on_fault = on_fault
+        self._streams = OpenStreams(name, self._send_cancel, on_fault)
         self._commands = Commands()
         self._load: Load | None = None
         self._told = ""
@@ -79,9 +66,8 @@ class ClientSession:
     def submit(self, submission: Submission) -> Cancel:
         if self._load is None:
             raise Unavailable(f"{self.name} is not reachable")
-        stream_id, self._next_id = self._next_id, self._next_id + 1
         generation = submission.generation
-        self._streams[stream_id] = _Stream(submission.sink, len(generation.generated_ids))
+        stream_id = self._streams.open(submission.sink, len(generation.generated_ids))
         self._commands.put(
             pb.SessionRequest(
                 submit=pb.Submit(
@@ -91,11 +77,7 @@ class ClientSession:
                 )
             )
         )
-
-        def cancel(reason: CancelReason) -> None:
-            self._cancel(stream_id, reason)
-
-        return cancel
+        return partial(self._streams.cancel, stream_id)
 
     async def run(self) -> None:
         """Connects, and connects again whenever the session ends; ends by cancellation."""
@@ -107,9 +89,9 @@ class ClientSession:
             except grpc.aio.AioRpcError as error:
                 self._tell(logging.INFO, f"session to {self.name} ended: {error.details()}")
             except InvalidRequest as error:
-                self._tell(
-                    logging.ERROR, f"{self.name} does not speak the protocol: {error.message}"
-                )
+                fault = f"{self.name} does not speak the protocol: {error.message}"
+                self._tell(logging.ERROR, fault)
+                self._on_fault(fault)
             finally:
                 self._down()
             lasted = monotonic() - began > LAST_BACKOFF_S
@@ -134,38 +116,11 @@ class ClientSession:
                 self._told = ""
             self._load = load_from(response.load)
             self._on_load(self._load)
-        for stream_id, event in events_of(response.frame):
-            stream = self._streams.get(stream_id)
-            if stream is None:
-                continue
-            if isinstance(event, Tokens) and event.first_position == stream.next_position:
-                stream.next_position += len(event.ids)
-                stream.sink(event)
-            else:
-                self._rare(stream_id, stream, event)
+        self._streams.receive(events_of(response.frame))
 
-    def _rare(self, stream_id: int, stream: _Stream, event: Event | Refused) -> None:
-        """What comes once for a stream, or should not come."""
-        if isinstance(event, Tokens):
-            self._misplaced(stream_id, stream, event.first_position)
-        elif isinstance(event, Refused):
-            _log.error("%s refused stream %d: %s", self.name, stream_id, event.message)
-        else:
-            if not isinstance(event, Accepted):
-                del self._streams[stream_id]
-            stream.sink(event)
-
-    def _misplaced(self, stream_id: int, stream: _Stream, position: int) -> None:
-        expected = stream.next_position
-        _log.error("%s sent position %d instead of %d", self.name, position, expected)
-        self._cancel(stream_id, CancelReason.UNSPECIFIED)
-        message = f"a replica sent position {position} instead of {expected}"
-        stream.sink(Failed(code=Code.DATA_LOSS, message=message, retryable=True))
-
-    def _cancel(self, stream_id: int, reason: CancelReason) -> None:
-        if self._streams.pop(stream_id, None) is not None:
-            cancel = pb.Cancel(stream_id=stream_id, reason=pb.CancelReason.ValueType(reason.value))
-            self._commands.put(pb.SessionRequest(cancel=cancel))
+    def _send_cancel(self, stream_id: int, reason: CancelReason) -> None:
+        cancel = pb.Cancel(stream_id=stream_id, reason=pb.CancelReason.ValueType(reason.value))
+        self._commands.put(pb.SessionRequest(cancel=cancel))
 
     def _tell(self, level: int, message: str) -> None:
         """Logs why there is no session, once while it stays the same."""
@@ -177,9 +132,4 @@ class ClientSession:
         if self._load is not None:
             self._load = None
             self._on_load(None)
-        streams, self._streams = self._streams, {}
-        lost = Failed(
-            code=Code.UNAVAILABLE, message="the session to the replica ended", retryable=True
-        )
-        for stream in streams.values():
-            stream.sink(lost)
+        self._streams.lose(LOST)
