@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from services.shared.addresses import root_address
 from services.engine.sequence import Sequence
+from services.shared.addresses import root_address
 from services.shared.errors import (
     ContextLengthExceeded,
     InvalidRequest,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 
+from services.shared.stream.block_changes import BlockChanges
+
 
 class OutOfBlocks(Exception):
     """More blocks are asked for than are free or cached."""
@@ -25,6 +27,7 @@ class BlockPool:
         self._address_of: list[bytes | None] = [None] * count
         self._block_at: dict[bytes, int] = {}
         self._cached: OrderedDict[int, None] = OrderedDict()
+        self._changes: BlockChanges | None = None
 
     @property
     def free(self) -> int:
@@ -79,6 +82,8 @@ class BlockPool:
         if self._address_of[block] is None and address not in self._block_at:
             self._block_at[address] = block
             self._address_of[block] = address
+            if self._changes is not None:
+                self._changes.store(address)
 
     def release(self, blocks: Sequence[int]) -> None:
         """Takes one owner off each block, in the order of a sequence.
@@ -100,10 +105,29 @@ class BlockPool:
         self._free += [self._evict() for _ in range(flushed)]
         return flushed
 
+    def watch(self) -> list[bytes]:
+        """All addresses that can be found; how they change is recorded from now on."""
+        self._changes = BlockChanges()
+        return list(self._block_at)
+
+    def unwatch(self) -> None:
+        """Records no more."""
+        self._changes = None
+
+    def take_changes(self) -> BlockChanges | None:
+        """What changed since the last call, or since `watch`; None if nothing did."""
+        changes = self._changes
+        if not changes:
+            return None
+        self._changes = BlockChanges()
+        return changes
+
     def _evict(self) -> int:
         block, _ = self._cached.popitem(last=False)
         address = self._address_of[block]
         if address is not None:
             del self._block_at[address]
+            if self._changes is not None:
+                self._changes.drop(address)
         self._address_of[block] = None
         return block

@@ -16,10 +16,12 @@ from services.engine.runner import Draw, Runner
 from services.engine.scheduler import Scheduler, SequenceFault, Work
 from services.engine.stopping import Stopper
 from services.shared.errors import Code, ServiceError
+from services.shared.stream.block_changes import BlockChanges
 from services.shared.stream.events import Event, Failed
 
 Command = Callable[[], None]
 Results = list[tuple[int, Event]]
+BlockTell = Callable[[BlockChanges], None]
 
 BROKEN = Failed(code=Code.INTERNAL, message="internal error")
 LATE = Failed(code=Code.DEADLINE_EXCEEDED, message="the deadline of the request passed")
@@ -52,6 +54,7 @@ class EngineLoop:
         self._wait_ns = wait_ns
         self._commands: SimpleQueue[Command] = SimpleQueue()
         self._results: Results = []
+        self._tell_blocks: BlockTell | None = None
         self._stopped = False
 
     def command(self, command: Command) -> None:
@@ -83,6 +86,17 @@ class EngineLoop:
     def cancel(self, sequence: state.Sequence) -> None:
         """A command: forgets a sequence and frees its blocks."""
         self.scheduler.remove(sequence)
+
+    def watch_blocks(self, tell: BlockTell) -> list[bytes]:
+        """A command: all addresses that can be found; `tell` hears of each step's changes."""
+        self._flush_blocks()
+        self._tell_blocks = tell
+        return self.scheduler.pool.watch()
+
+    def unwatch_blocks(self) -> None:
+        """A command: nobody wants to hear of blocks."""
+        self._tell_blocks = None
+        self.scheduler.pool.unwatch()
 
     def step(self) -> None:
         began_ns = time.monotonic_ns()
@@ -183,6 +197,13 @@ class EngineLoop:
         self._results.append((sequence.key, event))
 
     def _flush(self) -> None:
+        self._flush_blocks()
         if self._results:
             results, self._results = self._results, []
             self._publish(results)
+
+    def _flush_blocks(self) -> None:
+        if self._tell_blocks is not None:
+            changes = self.scheduler.pool.take_changes()
+            if changes is not None:
+                self._tell_blocks(changes)

@@ -62,4 +62,5 @@ class Progress:
             cached_blocks=pool.cached,
             total_blocks=pool.count,
             step_us=self._step_us,
+            slots=scheduler.limits.max_batch_size,
         )

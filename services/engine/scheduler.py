@@ -50,7 +50,7 @@ class Scheduler:
         self.pool = pool
         self.waiting: deque[Sequence] = deque()
         self.running: list[Sequence] = []
-        self._limits = limits
+        self.limits = limits
 
     def __iter__(self) -> Iterator[Sequence]:
         yield from self.running
@@ -126,7 +126,7 @@ class Scheduler:
         self.waiting.appendleft(sequence)
 
     def _admit(self) -> None:
-        while self.waiting and len(self.running) < self._limits.max_batch_size:
+        while self.waiting and len(self.running) < self.limits.max_batch_size:
             sequence = self.waiting[0]
             try:
                 if not self._place(sequence):
@@ -161,7 +161,7 @@ class Scheduler:
         """Shares the budget: a quarter for the oldest prompt, so that it ends; then short ones."""
         decoding = {work.sequence.key for work in decodes}
         prompts = [sequence for sequence in self.running if sequence.key not in decoding]
-        budget = self._limits.token_budget - len(decodes)
+        budget = self.limits.token_budget - len(decodes)
         if not prompts or budget <= 0:
             return []
         counts = {prompts[0].key: min(prompts[0].remaining, -(-budget // 4))}

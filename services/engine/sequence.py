@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from services.shared.addresses import next_address
 from services.engine.grammar import Matcher
+from services.shared.addresses import next_address
 from services.shared.stream.generation import Generation
 
 

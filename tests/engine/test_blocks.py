@@ -92,14 +92,50 @@ def test_flush_frees_what_nobody_owns() -> None:
     assert pool.match([A]) == [kept]
 
 
+def test_nothing_is_recorded_while_nobody_watches() -> None:
+    pool = BlockPool(2, 4)
+    pool.publish(pool.allocate(1)[0], A)
+    assert pool.take_changes() is None
+    assert pool.watch() == [A]
+    assert pool.take_changes() is None
+    pool.unwatch()
+    pool.publish(pool.allocate(1)[0], B)
+    assert pool.take_changes() is None
+
+
+def test_what_came_and_went_between_two_takes_is_not_told() -> None:
+    pool = BlockPool(2, 4)
+    pool.watch()
+    blocks = pool.allocate(2)
+    pool.publish(blocks[0], A)
+    pool.publish(blocks[1], B)
+    changes = pool.take_changes()
+    assert changes is not None
+    assert (list(changes.stored), list(changes.dropped)) == ([A, B], [])
+    pool.release(blocks)
+    pool.flush()
+    pool.publish(pool.allocate(1)[0], A)
+    (short,) = pool.allocate(1)
+    pool.publish(short, C)
+    pool.release([short])
+    pool.flush()
+    changes = pool.take_changes()
+    assert changes is not None
+    assert (list(changes.stored), list(changes.dropped)) == ([], [B])
+
+
 class Pool(RuleBasedStateMachine):
-    """Any use keeps free + owned + cached == count, and no block has two unrelated owners."""
+    """Any use keeps free + owned + cached == count, and no block has two unrelated owners.
+
+    What is told of changes, whenever it is taken, leads to the addresses that can be found.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.pool = BlockPool(6, 4)
         self.owned: list[list[int]] = []
         self.names = 0
+        self.told = set(self.pool.watch())
 
     @rule(number=st.integers(0, 7))
     def allocate(self, number: int) -> None:
@@ -132,6 +168,21 @@ class Pool(RuleBasedStateMachine):
     @rule()
     def flush(self) -> None:
         self.pool.flush()
+
+    @rule(goes=st.booleans())
+    def watch_again(self, goes: bool) -> None:
+        if goes:
+            self.pool.unwatch()
+        self.told = set(self.pool.watch())
+
+    @rule()
+    def take_changes(self) -> None:
+        changes = self.pool.take_changes()
+        if changes is not None:
+            assert not self.told & set(changes.stored)
+            assert self.told >= set(changes.dropped)
+            self.told = self.told - set(changes.dropped) | set(changes.stored)
+        assert self.told == set(self.pool._block_at)
 
     @invariant()
     def the_sum_holds(self) -> None:

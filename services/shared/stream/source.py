@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
+from services.shared.stream.block_changes import BlockChanges
 from services.shared.stream.events import Cancel, Sink
 from services.shared.stream.generation import Generation
 from services.shared.stream.load import Load
@@ -34,3 +36,23 @@ class TokenSource(Protocol):
         """
 
     def load(self) -> Load: ...
+
+
+class BlockWatcher(Protocol):
+    """Follows the addresses of the blocks that can be found at a source."""
+
+    def found(self, addresses: Iterable[bytes]) -> None:
+        """All of them; what was told before is void."""
+
+    def changed(self, changes: BlockChanges) -> None:
+        """What became of them since."""
+
+
+class BlockSource(Protocol):
+    """A source that has KV blocks of its own. Runs and calls on the event loop's thread."""
+
+    def watch(self, watcher: BlockWatcher) -> None:
+        """Tells soon all that can be found, then changes; all once more for each further call."""
+
+    def unwatch(self, watcher: BlockWatcher) -> None:
+        """Tells it nothing more."""
