@@ -11,10 +11,11 @@ from tokenway.stream.v1 import stream_pb2_grpc as rpc
 
 from services.shared.channel import open_channel
 from services.shared.server import serving
+from services.shared.stream.blocks import BlockSink
 from services.shared.stream.client_session import ClientSession
 from services.shared.stream.load import Load
 from services.shared.stream.servicer import TokenStreamServicer
-from services.shared.stream.source import TokenSource
+from services.shared.stream.source import BlockSource, TokenSource
 from tests.scripted_source import ScriptedSource
 from tests.waiting import PATIENCE_S
 
@@ -22,11 +23,13 @@ SERVICE = "tokenway.stream.v1.TokenStreamService"
 
 
 @asynccontextmanager
-async def stream_server(source: TokenSource, address: str = "127.0.0.1:0") -> AsyncIterator[str]:
+async def stream_server(
+    source: TokenSource, address: str = "127.0.0.1:0", blocks: BlockSource | None = None
+) -> AsyncIterator[str]:
     """The address of a server over `source`; at the end its calls are cut."""
 
     def register(server: grpc.aio.Server) -> None:
-        rpc.add_TokenStreamServiceServicer_to_server(TokenStreamServicer(source), server)
+        rpc.add_TokenStreamServiceServicer_to_server(TokenStreamServicer(source, blocks), server)
 
     async with serving(address, register, [SERVICE], grace_s=0) as door:
         yield door.address
@@ -51,11 +54,13 @@ class Watched:
 
 
 @asynccontextmanager
-async def client(address: str, watched: Watched | None = None) -> AsyncIterator[ClientSession]:
+async def client(
+    address: str, watched: Watched | None = None, on_blocks: BlockSink | None = None
+) -> AsyncIterator[ClientSession]:
     """A session that is up."""
     watched = watched or Watched()
     async with open_channel(address) as channel:
-        session = ClientSession(channel, "replica", watched)
+        session = ClientSession(channel, "replica", watched, on_blocks=on_blocks)
         running = asyncio.ensure_future(session.run())
         try:
             await watched.until(1)

@@ -13,6 +13,7 @@ from tokenway.engine.v1 import engine_pb2, engine_pb2_grpc
 from tokenway.stream.v1 import stream_pb2, stream_pb2_grpc
 
 from services.engine.admission import Admission
+from services.engine.block_feed import BlockFeed
 from services.engine.engine import Engine
 from services.engine.grammar_queue import GrammarQueue
 from services.engine.loop import EngineLoop, Results
@@ -73,7 +74,7 @@ async def serve(settings: EngineSettings, stop: Stop) -> None:
     try:
         async with serving(
             settings.server.address,
-            _register(engine, _identity(parts)),
+            _register(engine, BlockFeed(loop), _identity(parts)),
             SERVICES,
             grace_s=LAST_FRAME_S,
         ) as served:
@@ -153,10 +154,12 @@ def _identity(parts: Parts) -> Identity:
     )
 
 
-def _register(engine: Engine, identity: Identity) -> Callable[[grpc.aio.Server], None]:
+def _register(
+    engine: Engine, blocks: BlockFeed, identity: Identity
+) -> Callable[[grpc.aio.Server], None]:
     def register(server: grpc.aio.Server) -> None:
         stream_pb2_grpc.add_TokenStreamServiceServicer_to_server(
-            TokenStreamServicer(engine), server
+            TokenStreamServicer(engine, blocks), server
         )
         engine_pb2_grpc.add_EngineServiceServicer_to_server(
             EngineServicer(engine, identity), server

@@ -18,6 +18,7 @@ from tokenway.stream.v1.stream_pb2_grpc import (
 )
 
 from services.engine.admission import Admission
+from services.engine.block_feed import BlockFeed
 from services.engine.engine import Engine
 from services.engine.grammar_queue import GrammarQueue
 from services.engine.loop import EngineLoop, Results
@@ -72,7 +73,9 @@ async def served(
     )
 
     def register(server: grpc.aio.Server) -> None:
-        add_TokenStreamServiceServicer_to_server(TokenStreamServicer(engine), server)
+        add_TokenStreamServiceServicer_to_server(
+            TokenStreamServicer(engine, BlockFeed(loop)), server
+        )
         add_EngineServiceServicer_to_server(EngineServicer(engine, identity), server)
 
     thread = asyncio.ensure_future(asyncio.to_thread(loop.run))

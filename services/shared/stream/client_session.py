@@ -13,6 +13,9 @@ from tokenway.stream.v1 import stream_pb2 as pb
 from tokenway.stream.v1 import stream_pb2_grpc as rpc
 
 from services.shared.errors import Code, InvalidRequest, Unavailable
+from services.shared.stream.block_reader import BlockReader
+from services.shared.stream.block_wire import blocks_from
+from services.shared.stream.blocks import BlockSink
 from services.shared.stream.commands import Commands
 from services.shared.stream.event_wire import events_of
 from services.shared.stream.events import Cancel, CancelReason, Failed
@@ -26,6 +29,8 @@ FIRST_BACKOFF_S = 0.05
 LAST_BACKOFF_S = 2.0
 
 LOST = Failed(code=Code.UNAVAILABLE, message="the session to the replica ended", retryable=True)
+
+_WATCH_BLOCKS = pb.SessionRequest(watch_blocks=pb.WatchBlocks())
 
 _log = logging.getLogger(__name__)
 
@@ -41,6 +46,7 @@ class ClientSession:
         name: names the server in logs and errors.
         on_load: told each load that comes, and None when the session goes down.
         on_fault: told of a breach of the protocol that no generation bears.
+        on_blocks: told which blocks the server can find, without gap; None asks for none.
     """
 
     def __init__(
@@ -49,12 +55,14 @@ class ClientSession:
         name: str,
         on_load: Callable[[Load | None], None] = lambda _: None,
         on_fault: Callable[[str], None] = lambda _: None,
+        on_blocks: BlockSink | None = None,
     ) -> None:
         self.name = name
         self._stub = rpc.TokenStreamServiceStub(channel)
         self._on_load = on_load
         self._on_fault = on_fault
         self._streams = OpenStreams(name, self._send_cancel, on_fault)
+        self._blocks = None if on_blocks is None else BlockReader(name, on_blocks, self._ask_blocks)
         self._commands = Commands()
         self._load: Load | None = None
         self._told = ""
@@ -100,6 +108,8 @@ class ClientSession:
 
     async def _connected(self) -> None:
         commands = self._commands = Commands()
+        if self._blocks is not None:
+            self._blocks.begin()
         call = self._stub.Session(aiter(commands))
         try:
             async for response in call:
@@ -116,7 +126,12 @@ class ClientSession:
                 self._told = ""
             self._load = load_from(response.load)
             self._on_load(self._load)
+        if self._blocks is not None and response.HasField("blocks"):
+            self._blocks.receive(blocks_from(response.blocks))
         self._streams.receive(events_of(response.frame))
+
+    def _ask_blocks(self) -> None:
+        self._commands.put_once(_WATCH_BLOCKS)
 
     def _send_cancel(self, stream_id: int, reason: CancelReason) -> None:
         cancel = pb.Cancel(stream_id=stream_id, reason=pb.CancelReason.ValueType(reason.value))

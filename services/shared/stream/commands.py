@@ -25,6 +25,11 @@ class Commands:
         self._waiting.append(command)
         self._wake.set()
 
+    def put_once(self, command: pb.SessionRequest) -> None:
+        """Puts a command that is the same each time, unless it waits already."""
+        if not any(waiting is command for waiting in self._waiting):
+            self.put(command)
+
     def close(self) -> None:
         self._closed = True
         self._waiting.clear()

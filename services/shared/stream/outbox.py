@@ -61,10 +61,14 @@ class Outbox(Generic[Item]):
         except TimeoutError:
             return
 
+    def wake(self) -> None:
+        """Has the reader look, though nothing may wait."""
+        self._wake.set()
+
     def close(self) -> None:
         """Wakes the reader for the last time."""
         self.closed = True
-        self._wake.set()
+        self.wake()
 
 
 def _merge(waiting: list[object], tokens: Tokens) -> None:

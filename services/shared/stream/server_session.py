@@ -11,6 +11,7 @@ from google.protobuf.message import DecodeError
 from tokenway.stream.v1 import stream_pb2 as pb
 
 from services.shared.errors import Internal, InvalidRequest, ServiceError
+from services.shared.stream.block_wire import blocks_of
 from services.shared.stream.event_wire import frame_of
 from services.shared.stream.events import (
     Accepted,
@@ -24,7 +25,8 @@ from services.shared.stream.events import (
 from services.shared.stream.generation_wire import generation_from
 from services.shared.stream.load_wire import load_of
 from services.shared.stream.outbox import Outbox
-from services.shared.stream.source import Submission, TokenSource
+from services.shared.stream.source import BlockSource, Submission, TokenSource
+from services.shared.stream.waiting_blocks import WaitingBlocks
 
 LOAD_INTERVAL_S = 0.1
 IDLE_INTERVAL_S = 1.0
@@ -35,12 +37,18 @@ _log = logging.getLogger(__name__)
 
 
 class ServerSession:
-    """The generations of one client; they end with it."""
+    """The generations of one client; they end with it.
 
-    def __init__(self, source: TokenSource) -> None:
+    Args:
+        blocks: None where the source has no blocks of its own.
+    """
+
+    def __init__(self, source: TokenSource, blocks: BlockSource | None = None) -> None:
         self._source = source
+        self._blocks = blocks
         self._outbox: Outbox[Event | Refused] = Outbox()
         self._cancels: dict[int, Cancel] = {}
+        self._waiting_blocks = WaitingBlocks(self._outbox.wake)
         self._last_id = -1
         self._load_due = 0.0
 
@@ -57,6 +65,8 @@ class ServerSession:
                         self._submit(request.submit)
                     case "cancel":
                         self._cancel(request.cancel)
+                    case "watch_blocks":
+                        self._watch_blocks()
                 await self._outbox.room()
         except DecodeError as error:
             raise InvalidRequest("a command could not be read") from error
@@ -66,15 +76,19 @@ class ServerSession:
     async def responses(self) -> AsyncIterator[pb.SessionResponse]:
         """Frames as events come, at least one a second, until the client is done."""
         while not self._outbox.closed:
-            response = pb.SessionResponse(frame=frame_of(self._outbox.take()))
-            if monotonic() >= self._load_due:
-                self._load_due = monotonic() + LOAD_INTERVAL_S
-                response.load.CopyFrom(load_of(self._source.load()))
-            yield response
-            await self._outbox.filled(IDLE_INTERVAL_S)
+            events = self._outbox.take()
+            due = monotonic() >= self._load_due
+            if events or due:
+                response = pb.SessionResponse(frame=frame_of(events))
+                if due:
+                    self._report(response)
+                yield response
+            await self._outbox.filled(self._patience_s())
 
     def close(self) -> None:
-        """Cancels what still runs."""
+        """Cancels what still runs, and watches no more."""
+        if self._blocks is not None:
+            self._blocks.unwatch(self._waiting_blocks)
         cancels, self._cancels = self._cancels, {}
         for cancel in cancels.values():
             cancel(CancelReason.CLIENT_GONE)
@@ -96,6 +110,24 @@ class ServerSession:
         except Exception:  # noqa: BLE001  # a bug in one submission must not end its neighbours
             _log.exception("submit failed", extra={"fields": {"traceparent": submit.traceparent}})
             sink(Failed.of(Internal("internal error")))
+
+    def _report(self, response: pb.SessionResponse) -> None:
+        """Adds the load and what waits of blocks."""
+        self._load_due = monotonic() + LOAD_INTERVAL_S
+        response.load.CopyFrom(load_of(self._source.load()))
+        blocks = self._waiting_blocks.take()
+        if blocks is not None:
+            response.blocks.CopyFrom(blocks_of(blocks))
+
+    def _patience_s(self) -> float:
+        """Until the next response if no event comes."""
+        if self._waiting_blocks:
+            return max(0.0, self._load_due - monotonic())
+        return IDLE_INTERVAL_S
+
+    def _watch_blocks(self) -> None:
+        if self._blocks is not None and self._waiting_blocks.ask():
+            self._blocks.watch(self._waiting_blocks)
 
     def _cancel(self, cancel: pb.Cancel) -> None:
         cancel_stream = self._cancels.pop(cancel.stream_id, None)

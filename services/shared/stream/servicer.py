@@ -17,7 +17,7 @@ from services.shared.stream.generate import generate
 from services.shared.stream.generation import MAX_TIMEOUT_MS, Generation
 from services.shared.stream.generation_wire import generation_from
 from services.shared.stream.server_session import ServerSession
-from services.shared.stream.source import TokenSource
+from services.shared.stream.source import BlockSource, TokenSource
 
 if TYPE_CHECKING:
     import grpc
@@ -40,10 +40,15 @@ def within(generation: Generation, remaining_s: float | None) -> Generation:
 
 
 class TokenStreamServicer(rpc.TokenStreamServiceServicer):
-    """Both doors of a source: one generation per call, or many per session."""
+    """Both doors of a source: one generation per call, or many per session.
 
-    def __init__(self, source: TokenSource) -> None:
+    Args:
+        blocks: the source's own; None where it has none, and who asks for them hears nothing.
+    """
+
+    def __init__(self, source: TokenSource, blocks: BlockSource | None = None) -> None:
         self._source = source
+        self._blocks = blocks
 
     async def Generate(
         self, request: pb.GenerateRequest, context: GenerateContext
@@ -61,7 +66,7 @@ class TokenStreamServicer(rpc.TokenStreamServiceServicer):
     async def Session(
         self, request_iterator: AsyncIterator[pb.SessionRequest], context: SessionContext
     ) -> AsyncIterator[pb.SessionResponse]:
-        session = ServerSession(self._source)
+        session = ServerSession(self._source, self._blocks)
         reader = asyncio.create_task(session.read(request_iterator))
         try:
             async for response in session.responses():

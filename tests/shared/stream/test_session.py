@@ -2,61 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import grpc
 import pytest
 from tokenway.stream.v1 import stream_pb2 as pb
-from tokenway.stream.v1 import stream_pb2_grpc as rpc
 
 from services.shared.channel import open_channel
 from services.shared.errors import Code, InvalidRequest, Overloaded, ServiceError, Unavailable
-from services.shared.stream.event_wire import events_of
 from services.shared.stream.events import CancelReason, Event, Failed, Finished, Refused, Tokens
-from services.shared.stream.generation_wire import request_of
 from services.shared.stream.load import ReplicaState
 from tests.raw_peer import speak
-from tests.recorder import Recorder, generation, submission
+from tests.recorder import Recorder, submission
 from tests.scripted_source import ScriptedSource, oracle
+from tests.shared.stream.raw_session import RawSession
 from tests.stream_server import SERVICE, Watched, client, playing, stream_server
-from tests.waiting import PATIENCE_S, until
-
-
-class RawSession:
-    """A session by hand: any command, read when the test wants."""
-
-    def __init__(self, channel: grpc.aio.Channel) -> None:
-        stub: Any = rpc.TokenStreamServiceStub(channel)
-        self._call = stub.Session()
-        self.received: list[tuple[int, Event | Refused]] = []
-
-    async def submit(self, stream_id: int, name: str, **options: Any) -> None:
-        request = request_of(generation(name, **options))
-        await self.write(pb.SessionRequest(submit=pb.Submit(stream_id=stream_id, request=request)))
-
-    async def write(self, command: pb.SessionRequest) -> None:
-        await self._call.write(command)
-
-    async def read(self) -> pb.SessionResponse:
-        async with asyncio.timeout(PATIENCE_S):
-            response: pb.SessionResponse = await self._call.read()
-        self.received += events_of(response.frame)
-        return response
-
-    async def read_until(self, condition: Any) -> None:
-        while not condition(self.received):
-            await self.read()
-
-    async def done_writing(self) -> None:
-        await self._call.done_writing()
-
-    async def code(self) -> grpc.StatusCode:
-        """The status, after the last response was read."""
-        async for _ in self._call:
-            pass
-        code: grpc.StatusCode = await self._call.code()
-        return code
+from tests.waiting import until
 
 
 def kinds(received: list[tuple[int, Event | Refused]], stream_id: int) -> list[type]:
