@@ -116,7 +116,7 @@ def test_what_is_forgotten_leaves_nothing_behind_and_its_place_is_used_again() -
     assert index.cached_tokens(demand()) == {"b": 4}
     index.forget("b")
     index.forget("c")
-    assert not (index._holders or index._masks or index._members)
+    assert index._holders == index._masks == index._members == {}
     assert not any(index._by_bit)
 
 
