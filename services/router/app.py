@@ -52,7 +52,7 @@ async def routing(settings: RouterSettings) -> AsyncIterator[Router]:
     """
     changed = asyncio.Event()
     changed.set()
-    fleet = Fleet(changed.set)
+    fleet = Fleet(asyncio.get_running_loop(), on_change=changed.set)
     admission = Admission(fleet)
     relay = Relay(fleet, admission, asyncio.get_running_loop(), SpanJournal(), changed.set)
     async with AsyncExitStack() as stack:

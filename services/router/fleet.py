@@ -3,15 +3,43 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from math import floor
 
-from services.router.candidate import Snapshot
+from services.router.candidate import Candidate, Snapshot
+from services.router.clock import Clock
 from services.router.demand import Demand
+from services.router.ejection import Cause
+from services.router.health import HealthRules
+from services.router.prefix_index import PrefixIndex
 from services.router.replica import Replica
-from services.router.status import TAKING, Identity, Status
+from services.router.room import RoomRules, has_room
+from services.router.status import TAKING, Identity, Status, Verdict
+from services.router.ticks import Ticks
+from services.router.versions import Versions
+from services.shared.errors import NotFound
 from services.shared.stream.load import Load
 
+SWEEP_S = 0.25
+"""How often replicas are judged by time alone."""
+
+STANDSTILL_S = 1.0
+"""A sweep that is so late tells of a pause of this process, not of the replicas."""
+
+NORMAL = (Status.STARTING, Status.READY, Status.DRAINING)
+REACHABLE = (*TAKING, Status.DRAINING, Status.STARTING, Status.EJECTED)
+
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FleetRules:
+    """How replicas are judged; without `room` there always is."""
+
+    health: HealthRules = field(default_factory=HealthRules)
+    room: RoomRules | None = None
+    versions: Versions = field(default_factory=Versions)
 
 
 class Fleet:
@@ -20,74 +48,220 @@ class Fleet:
     The model is that of the first replica that was described, as long as a reachable one has it.
 
     Args:
-        on_change: called when a replica may have become ready or not ready.
+        clock: the router's.
+        rules: how replicas are judged.
+        on_change: called when the state of a replica has changed.
+
+    Attributes:
+        identity: what the fleet serves; None while no replica is described.
+        index: which replica has which blocks cached.
+        evacuate: moves the generations of a replica to others; called for one that is stuck or
+            draining while another could take them.
     """
 
-    def __init__(self, on_change: Callable[[], None] = lambda: None) -> None:
-        self._replicas: dict[str, Replica] = {}
-        self._on_change = on_change
+    def __init__(
+        self,
+        clock: Clock,
+        rules: FleetRules = FleetRules(),
+        on_change: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.rules = rules
         self.identity: Identity | None = None
+        self.index = PrefixIndex()
+        self.evacuate: Callable[[str], None] = lambda _: None
+        self._clock = clock
+        self._on_change = on_change
+        self._replicas: dict[str, Replica] = {}
+        self._ticks = Ticks(clock, SWEEP_S, self._tick)
+
+    def start(self) -> None:
+        """Judges replicas again and again, until `stop`."""
+        self._ticks.start()
+
+    def stop(self) -> None:
+        self._ticks.stop()
 
     def add(self, replica: Replica) -> None:
         self._replicas[replica.name] = replica
+        replica.join(self.rules.health, self._judge)
+
+    def remove(self, name: str) -> None:
+        """Forgets a replica; what still comes from it is ignored."""
+        self.named(name).leave()
+        del self._replicas[name]
+        self.index.forget(name)
+        self._settle()
+        self._on_change()
+
+    def named(self, name: str) -> Replica:
+        """Raises NotFound for a replica that is not here."""
+        if name not in self._replicas:
+            raise NotFound(f"there is no replica {name}", field="address")
+        return self._replicas[name]
 
     def __getitem__(self, name: str) -> Replica:
         return self._replicas[name]
 
+    def __iter__(self) -> Iterator[Replica]:
+        return iter(self._replicas.values())
+
+    def drain(self, name: str, *, undo: bool = False) -> None:
+        """Gives a replica nothing new and moves its generations; or gives it some again."""
+        replica = self.named(name)
+        replica.drained = not undo
+        self._judge(replica)
+
+    def set_weight(self, name: str, weight: float) -> None:
+        """Sets a replica's share of new generations."""
+        replica = self.named(name)
+        _log.info("weight of %s is %g, was %g", name, weight, replica.weight)
+        replica.weight = weight
+        self._on_change()
+
     def tell_load(self, name: str, load: Load | None) -> None:
         """A load that came from a replica, or None when its session went down."""
-        replica = self._replicas[name]
-        before = replica.load
-        replica.tell_load(load)
+        replica = self._replicas.get(name)
+        if replica is None:
+            return
+        complaint = replica.health.complaint
+        replica.tell_load(load, self._clock.time())
         if load is None:
-            self._settle_identity()
-        if before is None or load is None or before.state is not load.state:
-            self._on_change()
+            self.index.forget(name)
+            self._settle()
+        elif replica.health.complaint is not None and complaint is None:
+            _log.error("%s tells a load that cannot be: %s", name, replica.health.complaint)
+        self._judge(replica)
 
     def tell_identity(self, name: str, identity: Identity) -> None:
         """A replica's description; one that comes after its session is ignored."""
-        replica = self._replicas[name]
-        if replica.load is None:
+        replica = self._replicas.get(name)
+        if replica is None or replica.load is None:
             return
         replica.identity = identity
-        self._settle_identity()
-        if identity != self.identity:
-            _log.error("%s takes nothing: it serves %s, not %s", name, identity, self.identity)
-        self._on_change()
+        self.index.identify(name, identity)
+        self._settle()
+        self._judge(replica)
 
     def snapshot(self, demand: Demand) -> Snapshot:
         """The fleet as `demand` meets it now."""
+        room = self.rules.room
+        cached = self.index.cached_tokens(demand)
         return Snapshot(
             model=self.identity.model if self.identity else None,
             candidates=[
-                replica.candidate(demand, self.identity) for replica in self._replicas.values()
+                Candidate(
+                    name=replica.name,
+                    epoch=replica.epoch,
+                    status=replica.status,
+                    version=replica.identity.version if replica.identity else None,
+                    weight=replica.weight,
+                    has_room=room is None or has_room(replica, demand, room),
+                    takes_lane=demand.lane in replica.lanes,
+                    expected_tokens=replica.expected_tokens,
+                    pending_tokens=replica.pending_tokens,
+                    cached_tokens=cached.get(replica.name, 0),
+                    memory_used=replica.memory_used,
+                    assigned=replica.assigned,
+                )
+                for replica in self._replicas.values()
             ],
         )
 
     def ready(self) -> list[str]:
         """Names of the replicas that take generations."""
-        return self._with(*TAKING)
+        return [replica.name for replica in self if replica.status in TAKING]
 
     def loads(self) -> list[Load]:
-        """Loads of the reachable replicas of the fleet's model."""
+        """Known loads of the reachable replicas of the fleet's model."""
         return [
             replica.load
-            for replica in self._replicas.values()
-            if replica.load is not None and replica.identity == self.identity
+            for replica in self._reachable()
+            if replica.load is not None and replica.health.load_is_known
         ]
 
     def members(self) -> list[str]:
         """Names of the reachable replicas of the fleet's model."""
-        return self._with(*TAKING, Status.DRAINING, Status.STARTING)
+        return [replica.name for replica in self._reachable()]
 
-    def _with(self, *statuses: Status) -> list[str]:
-        return [
-            replica.name
-            for replica in self._replicas.values()
-            if replica.identity is not None and replica.status(self.identity) in statuses
-        ]
+    def _reachable(self) -> list[Replica]:
+        return [one for one in self if one.status in REACHABLE and one.identity is not None]
 
-    def _settle_identity(self) -> None:
-        known = [replica.identity for replica in self._replicas.values() if replica.identity]
-        if self.identity not in known:
-            self.identity = known[0] if known else None
+    def sweep(self) -> None:
+        """Judges all replicas, and moves what should not stay where it is."""
+        self._keep_share()
+        for replica in self:
+            self._judge(replica)
+        for replica in self:
+            if replica.running and self._should_leave(replica):
+                self.evacuate(replica.name)
+
+    def _tick(self, late_s: float) -> None:
+        if late_s > STANDSTILL_S:
+            _log.warning("the router stood still for %.1f s", late_s)
+            for replica in self:
+                replica.health.excuse(late_s)
+        self.sweep()
+
+    def _settle(self) -> None:
+        """The fleet stands for what it stood for, as long as one replica does."""
+        known = [one.identity for one in self if one.identity is not None]
+        leading = [one for one in known if self.rules.versions.may_lead(one)]
+        if self.identity not in leading:
+            self.identity = leading[0] if leading else None
+            for replica in self:
+                self._judge(replica)
+
+    def _judge(self, replica: Replica) -> None:
+        verdict = self._verdict(replica)
+        newly_ejected = verdict.status is Status.EJECTED is not replica.status
+        if newly_ejected and self._ejectable() < 1:
+            replica.health.ejection.spare()
+            verdict = self._verdict(replica)
+        before, replica.status, replica.reason = replica.status, verdict.status, verdict.reason
+        if before is not verdict.status:
+            _tell(replica, before)
+            self._on_change()
+
+    def _verdict(self, replica: Replica) -> Verdict:
+        identity, fleet = replica.identity, self.identity
+        if identity is not None and (
+            fleet is None or not self.rules.versions.may_join(identity, fleet)
+        ):
+            return Verdict(Status.MISMATCHED, identity.unlike(fleet))
+        return replica.verdict(self._clock.time())
+
+    def _ejectable(self) -> int:
+        """How many more may be ejected; below 0 where too many are."""
+        described = [one for one in self if one.identity and one.status is not Status.MISMATCHED]
+        ejected = sum(one.status is Status.EJECTED for one in described)
+        return floor(self.rules.health.max_ejected_share * len(described) + 1e-9) - ejected
+
+    def _keep_share(self) -> None:
+        """When others have gone, those that were ejected last are needed again."""
+        excess = -self._ejectable()
+        if excess > 0:
+            ejected = [one for one in self if one.status is Status.EJECTED]
+            ejected.sort(key=lambda one: one.health.ejection.since)
+            for replica in ejected[-excess:]:
+                replica.health.ejection.spare()
+
+    def _should_leave(self, replica: Replica) -> bool:
+        """Whether its generations would go on elsewhere, and do not here or may not."""
+        ejection, identity = replica.health.ejection, replica.identity
+        unable = replica.status is Status.EJECTED and ejection.cause is Cause.PROBE
+        if identity is None or not (unable or replica.status in (Status.STUCK, Status.DRAINING)):
+            return False
+        return any(
+            one.status in TAKING and one.weight > 0 and one.identity.version == identity.version
+            for one in self
+            if one.identity is not None
+        )
+
+
+def _tell(replica: Replica, before: Status) -> None:
+    """One line for each change of state."""
+    status = replica.status
+    fields = {"replica": replica.name, "from": before, "to": status, "why": replica.reason}
+    level = logging.INFO if status in NORMAL else logging.WARNING
+    text = f"{status}: {replica.reason}" if replica.reason else status
+    _log.log(level, "%s is %s", replica.name, text, extra={"fields": fields})

@@ -26,6 +26,14 @@ TAKING = (Status.READY, Status.DEGRADED)
 """States in which a replica takes generations, the better first."""
 
 
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A state, and the reason for people; empty where there is nothing to say."""
+
+    status: Status
+    reason: str
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Identity:
     """What a replica serves.
@@ -44,3 +52,13 @@ class Identity:
     tokenizer_fingerprint: str
     layout_id: str = ""
     block_size: int = 0
+
+    def unlike(self, other: Identity | None) -> str:
+        """How it differs, for people."""
+        if other is None:
+            return f"version {self.version} may not serve"
+        names = ("model", "tokenizer_fingerprint", "version")
+        pairs = ((name, getattr(self, name), getattr(other, name)) for name in names)
+        return "; ".join(
+            f"{name} is {ours}, not {theirs}" for name, ours, theirs in pairs if ours != theirs
+        )

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from services.router.replica import Status
+from services.router.status import Status
 from services.shared.errors import Code
 from services.shared.stream.events import CancelReason, Failed, Finished
 from services.shared.stream.load import ReplicaState
@@ -99,10 +99,7 @@ async def test_a_replica_that_cannot_describe_itself_yet_takes_nothing_until_it_
     engines = [ScriptedEngine() for _ in range(2)]
     engines[0].described = False
     async with servers(*engines) as fleet, router_over(fleet.addresses, ready=1) as (router, _):
-        assert router.fleet.snapshot().candidates[0].status in (
-            Status.STARTING,
-            Status.UNREACHABLE,
-        )
+        assert router.fleet[fleet.addresses[0]].status in (Status.STARTING, Status.GONE)
         engines[0].described = True
         await until(lambda: len(router.fleet.ready()) == 2)
 
@@ -114,10 +111,10 @@ async def test_a_replica_of_another_tokenizer_is_named_and_takes_nothing(
     async with servers(engines[0]) as known, servers(engines[1]) as strange:
         addresses = [*known.addresses, *strange.addresses]
         async with router_over(addresses, ready=1) as (router, session):
-            await until(lambda: "takes nothing" in caplog.text)
+            await until(lambda: "of another model" in caplog.text)
             for recorder in send(session, 4):
                 assert isinstance(await recorder.ended(), Finished)
-            counts = Counter(one.status for one in router.fleet.snapshot().candidates)
+            counts = Counter(one.status for one in router.fleet)
             assert counts == {Status.READY: 1, Status.MISMATCHED: 1}
 
 

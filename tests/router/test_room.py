@@ -16,7 +16,7 @@ RULES = RoomRules(slots=8, window={Lane.SHORT: 100, Lane.LONG: 1000})
 
 def replica(slots: int = 0) -> Replica:
     one = Replica("a", ScriptedSource())
-    one.tell_load(Load(state=ReplicaState.READY, slots=slots))
+    one.tell_load(Load(state=ReplicaState.READY, slots=slots), 0.0)
     return one
 
 

@@ -77,7 +77,7 @@ class World:
         self.clock = ManualClock()
         self.notes = Notes()
         self.sources = {name: ScriptedSource() for name in names}
-        self.fleet = Fleet()
+        self.fleet = Fleet(self.clock)
         for name, source in self.sources.items():
             self.fleet.add(Replica(name, source))
             self.report(name)
