@@ -1,14 +1,17 @@
-"""Which replica takes a generation: a pure function of the request and the fleet."""
+"""Which replica takes a generation, and why."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from services.router.affinity import Affinity
 from services.router.candidate import Candidate, Snapshot
 from services.router.demand import Demand
-from services.router.status import TAKING
-from services.shared.errors import NotFound, Unavailable
+from services.router.policies import UNKNOWN, Policy, Round
+from services.router.selection import Selection, lag_of, select
+from services.router.turns import Turns
+from services.router.versions import Versions
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -19,46 +22,128 @@ class Decision:
     reason: str
 
 
-def choose(demand: Demand, fleet: Snapshot) -> Decision | None:
-    """The best replica for a generation; None while all that could take it are full.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Choice:
+    """Replicas that can take a generation, compared.
 
-    Raises:
-        NotFound: the fleet serves another model.
-        Unavailable: no replica can take it.
+    Args:
+        among: all that were compared.
+        shares: what each pays for having had more of its share than the one that had least.
+        costs: what was compared, in tokens, shares included.
+        order: the best first, by their place in `among`.
+        note: how many they are, and what is special about them.
     """
-    if demand.model and fleet.model is not None and demand.model != fleet.model:
-        raise NotFound(
-            f"model {demand.model!r} is not served here, {fleet.model!r} is", field="model"
+
+    among: Round
+    shares: Sequence[float]
+    costs: Sequence[float]
+    order: Sequence[int]
+    note: str
+
+    @property
+    def best(self) -> Candidate:
+        return self.among.able[self.order[0]]
+
+
+class Balancer:
+    """Chooses replicas by a policy and keeps count of their turns.
+
+    Args:
+        policy: compares the replicas that can take a generation.
+        versions: share new generations before replicas are compared.
+    """
+
+    def __init__(self, policy: Policy | None = None, versions: Versions | None = None) -> None:
+        self.policy: Policy = policy or Affinity()
+        self.versions = versions or Versions()
+        self._turns = Turns()
+        self._version_turns = Turns()
+
+    def place(self, demand: Demand, fleet: Snapshot) -> Decision | None:
+        """The best replica, for a generation that goes there now: the turn is counted.
+
+        Returns None while all that could take it are full.
+
+        Raises:
+            NotFound: the fleet serves another model.
+            Unavailable: no replica can take it.
+        """
+        self._turns.know([one.name for one in fleet.candidates])
+        self._version_turns.know(self.versions.names)
+        selection = self.select(demand, fleet)
+        if not selection.able:
+            return None
+        choice = self.compare(demand, selection)
+        decision = self.decision(choice)
+        self._take(choice.best, selection)
+        return decision
+
+    def select(self, demand: Demand, fleet: Snapshot) -> Selection:
+        """Those that `place` would compare; it raises as that does and changes nothing."""
+        return select(demand, fleet, self.versions, self._version_turns)
+
+    def compare(self, demand: Demand, selection: Selection) -> Choice:
+        """Those of a selection, by the policy and their turns; it changes nothing."""
+        able = selection.able
+        among = Round(demand=demand, able=able, number=self._turns.count)
+        tokens = self.policy.costs(among)
+        leads = self._leads(able)
+        price = _price(among, tokens)
+        costs = [cost + price * lead for cost, lead in zip(tokens, leads, strict=True)]
+        return Choice(
+            among=among,
+            shares=[price * lead for lead in leads],
+            costs=costs,
+            order=sorted(
+                range(len(able)),
+                key=lambda place: (
+                    costs[place],
+                    leads[place],
+                    able[place].assigned / able[place].weight,
+                    able[place].name,
+                ),
+            ),
+            note=selection.note,
         )
-    taking = [candidate for candidate in fleet.candidates if may_take(demand, candidate)]
-    if not taking:
-        raise Unavailable(_why_none(demand, fleet))
-    best_status = min(TAKING.index(candidate.status) for candidate in taking)
-    able = [one for one in taking if TAKING.index(one.status) == best_status and one.has_room]
-    if not able:
-        return None
-    best = min(able, key=lambda one: (one.expected_tokens or 0, one.assigned, one.name))
-    return Decision(
-        replica=best.name,
-        reason=f"fewest outstanding tokens, {best.expected_tokens}, of {len(able)} ready",
-    )
+
+    def decision(self, choice: Choice) -> Decision:
+        reason = self.reason(choice, choice.order[0])
+        return Decision(replica=choice.best.name, reason=f"{reason}; {choice.note}")
+
+    def reason(self, choice: Choice, place: int) -> str:
+        """How the cost of the one at `place` comes about."""
+        told = self.policy.reason(choice.among, place)
+        share = choice.shares[place]
+        return f"{told}, {share:.0f} for its share" if share >= 1 else told
+
+    def _leads(self, able: Sequence[Candidate]) -> list[float]:
+        """How far each is before the one that had least of its share, in turns of the lightest."""
+        shares = [self.policy.share(one) for one in able]
+        lag = lag_of(shares)
+        starts = [self._turns.start(one.name, lag) for one in able]
+        first, least = min(starts), min(shares)
+        return [(start - first) * least for start in starts]
+
+    def _take(self, best: Candidate, selection: Selection) -> None:
+        lag = lag_of([self.policy.share(one) for one in selection.able])
+        self._turns.take(best.name, self.policy.share(best), lag)
+        version = selection.version
+        if version is not None:
+            self._version_turns.take(version.fingerprint, version.weight, selection.version_lag)
 
 
-def may_take(demand: Demand, candidate: Candidate) -> bool:
-    """Whether a replica is one for this generation, now or when it has room."""
-    return (
-        candidate.status in TAKING
-        and candidate.weight > 0
-        and candidate.takes_lane
-        and demand.version in {None, candidate.version}
-        and (candidate.name, candidate.epoch) not in demand.avoid
-    )
+def _price(among: Round, tokens: Sequence[float]) -> float:
+    """What a turn more than one's share costs, in tokens.
+
+    Where weights differ it is high enough that shares are met over time, and those generations go
+    elsewhere first that lose least by it. Where all weigh the same, load alone decides.
+    """
+    known = [cost for cost in tokens if cost < UNKNOWN]
+    if len({one.weight for one in among.able}) == 1 or not known:
+        return 0.0
+    return among.demand.prompt_tokens + sum(known) / len(known)
 
 
-def _why_none(demand: Demand, fleet: Snapshot) -> str:
-    counts = Counter(
-        "failed it" if (one.name, one.epoch) in demand.avoid else one.status.value
-        for one in fleet.candidates
-    )
-    states = ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
-    return f"no replica can take the generation; of {len(fleet.candidates)}: {states}"
+def choose(demand: Demand, fleet: Snapshot) -> Decision | None:
+    """As `Balancer.place`, by the default policy and without turns."""
+    return Balancer().place(demand, fleet)

@@ -1,0 +1,101 @@
+"""The replicas between which a generation has the choice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from services.router.candidate import Candidate, Snapshot
+from services.router.demand import Demand
+from services.router.status import TAKING
+from services.router.turns import Turns
+from services.router.versions import Versions, VersionShare
+from services.shared.errors import NotFound, Unavailable
+
+LAG = 8
+"""Turns of the lightest that one is owed at most, for a time when it was away or too busy."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Selection:
+    """Those that can take a generation now, none of them better than the others by its state.
+
+    Args:
+        able: none where it would have to wait.
+        version: whose turn it is; None where versions have no shares or it has begun already.
+        version_lag: what the version is owed at most.
+        note: how many they are, and what is special about them.
+    """
+
+    able: Sequence[Candidate]
+    version: VersionShare | None = None
+    version_lag: float = 0.0
+    note: str = ""
+
+
+def select(demand: Demand, fleet: Snapshot, versions: Versions, turns: Turns) -> Selection:
+    """Args: turns: those of the versions.
+
+    Raises:
+        NotFound: the fleet serves another model.
+        Unavailable: no replica can take it.
+    """
+    if demand.model and fleet.model is not None and demand.model != fleet.model:
+        raise NotFound(
+            f"model {demand.model!r} is not served here, {fleet.model!r} is", field="model"
+        )
+    taking = [one for one in fleet.candidates if why_not(demand, one, versions) is None]
+    if not taking:
+        raise Unavailable(_why_none(demand, fleet, versions))
+    pool = [one for one in taking if one.takes_lane]
+    note = "" if pool else f"; no replica for {demand.lane} prompts is up"
+    able = [one for one in pool or taking if one.has_room]
+    if not able:
+        return Selection(able=())
+    version, lag = None, 0.0
+    if demand.version is None and (shares := _shares(able, versions)):
+        lag = lag_of([share.weight for share in shares.values()])
+        version = min(
+            shares.values(),
+            key=lambda share: (turns.start(share.fingerprint, lag), share.fingerprint),
+        )
+        able = [one for one in able if shares[one.name] is version]
+        note = f"; version {version.fingerprint} by weight {version.weight:g}{note}"
+    best = min(TAKING.index(one.status) for one in able)
+    able = [one for one in able if one.status is TAKING[best]]
+    note = f"{len(able)} {TAKING[best].value}{note}"
+    return Selection(able=able, version=version, version_lag=lag, note=note)
+
+
+def why_not(demand: Demand, one: Candidate, versions: Versions) -> str | None:
+    """Why a replica is none for this generation, whatever room it has; None if it is one."""
+    if (one.name, one.epoch) in demand.avoid:
+        return "failed it"
+    if one.status not in TAKING:
+        return one.status.value
+    if demand.version is not None and demand.version != one.version:
+        return "of another version"
+    if one.weight <= 0 or (demand.version is None and not versions.takes_new(one.version)):
+        return "of weight 0"
+    return None
+
+
+def lag_of(weights: Sequence[float]) -> float:
+    return LAG / min(weights)
+
+
+def _shares(able: Sequence[Candidate], versions: Versions) -> dict[str, VersionShare]:
+    """The share of each replica's version, by the replica's name."""
+    found = {}
+    for one in able:
+        share = None if one.version is None else versions.share(one.version)
+        if share is not None:
+            found[one.name] = share
+    return found
+
+
+def _why_none(demand: Demand, fleet: Snapshot, versions: Versions) -> str:
+    causes = Counter(str(why_not(demand, one, versions)) for one in fleet.candidates)
+    states = ", ".join(f"{count} {cause}" for cause, count in sorted(causes.items()))
+    return f"no replica can take the generation; of {len(fleet.candidates)}: {states}"
