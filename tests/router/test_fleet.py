@@ -15,7 +15,8 @@ from services.router.total_load import total_load
 from services.router.versions import Versions, VersionShare
 from services.shared.errors import NotFound
 from services.shared.stream.load import DeviceMemory, Load, ReplicaState
-from tests.router.world import IDENTITY, ManualClock
+from tests.router.identity import IDENTITY
+from tests.router.manual_clock import ManualClock
 from tests.scripted_source import ScriptedSource
 
 DEMAND = Demand(model="", token_ids=(1, 2), output_tokens=4, lane=Lane.SHORT)

@@ -14,7 +14,8 @@ from services.router.status import Identity, Status
 from services.shared.errors import Code
 from services.shared.stream.events import Failed
 from services.shared.stream.load import Load, ReplicaState
-from tests.router.world import IDENTITY, ManualClock
+from tests.router.identity import IDENTITY
+from tests.router.manual_clock import ManualClock
 from tests.scripted_source import ScriptedSource
 
 READY = Load(state=ReplicaState.READY)

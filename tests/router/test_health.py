@@ -13,7 +13,7 @@ from services.router.status import Status
 from services.shared.errors import Code
 from services.shared.stream.events import Failed
 from services.shared.stream.load import DeviceMemory, Load, ReplicaState
-from tests.router.world import IDENTITY
+from tests.router.identity import IDENTITY
 from tests.scripted_source import ScriptedSource
 
 RULES = HealthRules()

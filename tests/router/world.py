@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from services.router.admission import Admission
@@ -10,42 +9,10 @@ from services.router.fleet import Fleet
 from services.router.outcome import Outcome
 from services.router.relay import Relay
 from services.router.replica import Replica
-from services.router.status import Identity
 from services.shared.stream.generation import Generation
+from tests.router.identity import IDENTITY
+from tests.router.manual_clock import ManualClock
 from tests.scripted_source import ScriptedSource
-
-IDENTITY = Identity(model="m", version="w", tokenizer_fingerprint="t")
-
-
-@dataclass
-class Alarm:
-    when: float
-    callback: Callable[[], None]
-    cancelled: bool = False
-
-    def cancel(self) -> None:
-        self.cancelled = True
-
-
-@dataclass
-class ManualClock:
-    now: float = 1000.0
-    alarms: list[Alarm] = field(default_factory=list)
-
-    def time(self) -> float:
-        return self.now
-
-    def call_at(self, when: float, callback: Callable[[], None], /) -> Alarm:
-        alarm = Alarm(when, callback)
-        self.alarms.append(alarm)
-        return alarm
-
-    def pass_time(self, seconds: float) -> None:
-        self.now += seconds
-        for alarm in self.alarms:
-            if not alarm.cancelled and alarm.when <= self.now:
-                alarm.cancel()
-                alarm.callback()
 
 
 @dataclass
