@@ -18,6 +18,7 @@ MODULES = (
     "codec_stream",
     "router_session",
     "scheduling",
+    "prefix_index",
     "long_prompt",
     "spinning",
 )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
+from services.router.chain import Chain, Layout
 from services.shared.stream.generation import Generation, PriorityClass
 
 ASSUMED_OUTPUT_TOKENS = 512
@@ -32,6 +33,7 @@ class Demand:
         session: tenant and session key; generations with equal ones like the same replica.
         version: the only model version that may go on with it; None before it has begun.
         avoid: replicas, by name and epoch, that failed it since its last token.
+        chains: addresses of its blocks; a demand that waits is looked up again and again.
     """
 
     model: str
@@ -44,6 +46,7 @@ class Demand:
     session: tuple[str, str] | None = None
     version: str | None = None
     avoid: frozenset[tuple[str, int]] = frozenset()
+    chains: dict[Layout, Chain] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def prompt_tokens(self) -> int:

@@ -6,9 +6,9 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from services.router.chain import Chain, Layout
 from services.router.demand import Demand
 from services.router.status import Identity
-from services.shared.addresses import next_address, root_address
 from services.shared.stream.blocks import BlockEvents
 
 MAX_BLOCKS = 4096
@@ -16,9 +16,6 @@ MAX_BLOCKS = 4096
 
 MAX_TOLD_BLOCKS = 2**20
 """Blocks remembered of one replica, whatever it says that it has."""
-
-Layout = tuple[str, str, int]
-"""Version, memory layout and block size: replicas of equal ones have equal addresses."""
 
 _log = logging.getLogger(__name__)
 
@@ -52,7 +49,7 @@ class PrefixIndex:
         holder = self._holder(name)
         self._leave_layout(holder)
         if identity.block_size:
-            layout = (identity.version, identity.layout_id, identity.block_size)
+            layout = Layout(identity.version, identity.layout_id, identity.block_size)
             holder.layout = layout
             self._members[layout] = self._members.get(layout, 0) | holder.mask
 
@@ -92,19 +89,19 @@ class PrefixIndex:
 
     def _follow(self, demand: Demand, layout: Layout, members: int, found: dict[str, int]) -> None:
         """Goes along the prompt's blocks until no member has the next one."""
-        version, layout_id, size = layout
-        token_ids = demand.token_ids
-        address = root_address(version, layout_id, demand.salt)
-        end = min((len(token_ids) - 1) // size, MAX_BLOCKS) * size
-        for start in range(0, end, size):
-            address = next_address(address, token_ids[start : start + size])
-            having = members & self._masks.get(address, 0)
+        chain = demand.chains.get(layout)
+        if chain is None:
+            chain = demand.chains[layout] = Chain(layout, demand.salt, demand.token_ids)
+        size, masks = layout.block_size, self._masks
+        blocks = min((len(demand.token_ids) - 1) // size, MAX_BLOCKS)
+        for block, address in zip(range(blocks), chain, strict=False):
+            having = members & masks.get(address, 0)
             if having != members:
-                self._note(members & ~having, start, found)
+                self._note(members & ~having, block * size, found)
                 members = having
             if not members:
                 return
-        self._note(members, end, found)
+        self._note(members, blocks * size, found)
 
     def _note(self, mask: int, tokens: int, found: dict[str, int]) -> None:
         while tokens and mask:

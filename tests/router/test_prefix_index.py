@@ -97,6 +97,16 @@ def test_changes_are_followed() -> None:
     assert (index.known_blocks("a"), index.known_blocks("b")) == (3, 1)
 
 
+def test_a_demand_that_waits_is_looked_up_by_what_is_known_each_time() -> None:
+    blocks, asked = chain(PROMPT), demand()
+    index = index_of(a=blocks[:1])
+    assert index.cached_tokens(asked) == {"a": 4}
+    index.tell("a", BlockEvents(sequence=2, stored=blocks[1:]))
+    assert index.cached_tokens(asked) == {"a": 16}
+    index.tell("a", BlockEvents(sequence=3, dropped=blocks[2:]))
+    assert index.cached_tokens(asked) == {"a": 8}
+
+
 def test_a_snapshot_replaces_what_was_known_of_that_replica() -> None:
     blocks = chain(PROMPT)
     index = index_of(a=blocks, b=blocks)
