@@ -14,11 +14,12 @@ from tokenway.stream.v1 import stream_pb2_grpc
 
 from services.router.admission import Admission
 from services.router.connection import Connection
-from services.router.fleet import Fleet
+from services.router.fleet import Fleet, FleetRules
 from services.router.journal import SpanJournal
 from services.router.relay import Relay
 from services.router.rpc import FleetServicer
 from services.router.settings import RouterSettings
+from services.router.watch import watching
 from services.shared.health import Health, Readiness
 from services.shared.server import serving
 from services.shared.stream.servicer import TokenStreamServicer
@@ -52,9 +53,11 @@ async def routing(settings: RouterSettings) -> AsyncIterator[Router]:
     """
     changed = asyncio.Event()
     changed.set()
-    fleet = Fleet(asyncio.get_running_loop(), on_change=changed.set)
+    clock = asyncio.get_running_loop()
+    fleet = Fleet(clock, FleetRules(health=settings.service.health), changed.set)
     admission = Admission(fleet)
     relay = Relay(fleet, admission, asyncio.get_running_loop(), SpanJournal(), changed.set)
+    fleet.evacuate = relay.evacuate
     async with AsyncExitStack() as stack:
         connections = [Connection(address, fleet) for address in settings.replicas]
         for connection in connections:
@@ -67,6 +70,7 @@ async def routing(settings: RouterSettings) -> AsyncIterator[Router]:
                 grace_s=LAST_FRAME_S,
             )
         )
+        stack.enter_context(watching(fleet, clock))
         tasks = await stack.enter_async_context(_supervised(connections))
         tasks.start("readiness", _readiness(changed, fleet, relay, door.health))
         yield Router(address=door.address, relay=relay, fleet=fleet, health=door.health)

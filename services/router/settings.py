@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from services.router.health import HealthRules
 from services.shared.bounds import at_least, within
 from services.shared.settings import ServerSettings, TelemetrySettings
 
@@ -23,6 +24,7 @@ class LimitSettings:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServiceSettings:
     limits: LimitSettings = LimitSettings()
+    health: HealthRules = field(default_factory=HealthRules)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
