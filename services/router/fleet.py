@@ -19,6 +19,7 @@ from services.router.status import TAKING, Identity, Status, Verdict
 from services.router.ticks import Ticks
 from services.router.versions import Versions
 from services.shared.errors import NotFound
+from services.shared.stream.blocks import BlockEvents
 from services.shared.stream.load import Load
 
 SWEEP_S = 0.25
@@ -141,6 +142,11 @@ class Fleet:
         self.index.identify(name, identity)
         self._settle()
         self._judge(replica)
+
+    def tell_blocks(self, name: str, events: BlockEvents) -> None:
+        """Block events that came from a replica."""
+        if name in self._replicas:
+            self.index.tell(name, events)
 
     def snapshot(self, demand: Demand) -> Snapshot:
         """The fleet as `demand` meets it now."""
