@@ -17,13 +17,13 @@ class Cuttable:
     async def run(self) -> None:
         """Ends by cancellation, or with what it runs."""
         while True:
-            while (left_s := self._until - asyncio.get_running_loop().time()) > 0:
-                await asyncio.sleep(left_s)
+            await self._opened()
             try:
-                async with asyncio.timeout(None) as self._scope:
+                async with asyncio.timeout(None) as scope:
+                    self._scope = scope
                     return await self._begin()
             except TimeoutError:
-                if not self._scope.expired():
+                if not scope.expired():
                     raise
             finally:
                 self._scope = None
@@ -34,3 +34,9 @@ class Cuttable:
         self._until = max(self._until, now + duration_s)
         if self._scope is not None:
             self._scope.reschedule(now)
+
+    async def _opened(self) -> None:
+        """Returns when no cut lasts any more; each may become longer meanwhile."""
+        loop = asyncio.get_running_loop()
+        while self._until > loop.time():  # noqa: ASYNC110  # it waits for a time
+            await asyncio.sleep(self._until - loop.time())
