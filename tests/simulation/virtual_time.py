@@ -1,0 +1,93 @@
+"""An event loop whose time goes on only when nothing is left to do, and the clocks that show it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+START_S = 1000.0
+"""Where time begins; not at 0, so that a time is never mistaken for none."""
+
+WALL_S = 1_800_000_000.0
+
+
+class _NothingToWaitFor:
+    """Stands where a selector waits for sockets: it lets the time pass instead."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        self._loop = loop
+
+    def select(self, timeout: float | None) -> list[object]:
+        if timeout is None:
+            raise RuntimeError("everything waits and nothing will ever happen")
+        self._loop.now += timeout
+        return []
+
+
+class VirtualLoop(asyncio.BaseEventLoop):
+    """Knows no sockets, threads or processes; a second passes as soon as nobody needs it.
+
+    Attributes:
+        wall_offset_s: how far the wall clock has been set forward.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = START_S
+        self.wall_offset_s = 0.0
+        self._selector = _NothingToWaitFor(self)
+
+    def time(self) -> float:
+        return self.now
+
+    def timers(self) -> list[asyncio.TimerHandle]:
+        """Calls that are still to come."""
+        scheduled: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]
+        return [timer for timer in scheduled if not timer.cancelled()]
+
+    def run_until(self, task: asyncio.Task[None]) -> None:
+        """Runs until the task has ended or `stop` is called; what is left then is cancelled."""
+        task.add_done_callback(lambda _: self.stop())
+        self.run_forever()
+        if not task.done():
+            task.cancel()
+            self.stop()
+            self.run_forever()
+        if not task.cancelled():
+            task.result()
+
+    def _process_events(self, event_list: list[object]) -> None:
+        """There are none."""
+
+    def _write_to_self(self) -> None:
+        """Nothing sleeps that could be woken."""
+
+
+@contextmanager
+def clocks_of(loop: VirtualLoop) -> Iterator[None]:
+    """All clocks of the process show the loop's time; the wall clock may jump."""
+
+    def nanoseconds() -> int:
+        return round(loop.now * 1e9)
+
+    def wall() -> float:
+        return WALL_S + loop.now + loop.wall_offset_s
+
+    shown = {
+        "time": wall,
+        "time_ns": lambda: round(wall() * 1e9),
+        "monotonic": loop.time,
+        "monotonic_ns": nanoseconds,
+        "perf_counter": loop.time,
+        "perf_counter_ns": nanoseconds,
+    }
+    real = {name: getattr(time, name) for name in shown}
+    try:
+        for name, clock in shown.items():
+            setattr(time, name, clock)
+        yield
+    finally:
+        for name, clock in real.items():
+            setattr(time, name, clock)
