@@ -16,6 +16,7 @@ from services.engine.admission import Admission
 from services.engine.block_feed import BlockFeed
 from services.engine.engine import Engine
 from services.engine.grammar_queue import GrammarQueue
+from services.engine.liveness import watched
 from services.engine.loop import EngineLoop, Results
 from services.engine.nvml import DeviceMonitor
 from services.engine.parts import Parts
@@ -81,7 +82,8 @@ async def serve(settings: EngineSettings, stop: Stop) -> None:
             engine.state = ReplicaState.READY
             await served.health.set(Readiness.READY)
             announce({"grpc": served.address})
-            await drained(engine, served.health, stop, settings.service.limits)
+            async with watched(loop.progress, served.health, settings.service.limits.stuck_after_s):
+                await drained(engine, served.health, stop, settings.service.limits)
     finally:
         if grammars is not None:
             grammars.close()

@@ -126,18 +126,21 @@ class LimitSettings:
     """`max_concurrency` generations may run or wait; each for at most `request_timeout_ms`.
 
     Told to stop, it takes what comes for `settle_s`, then waits `drain_timeout_s` for what runs.
+    Without a step for `stuck_after_s` while work waits, it is not alive.
     """
 
     max_concurrency: int = 1024
     request_timeout_ms: int = 600_000
     settle_s: float = 5.0
     drain_timeout_s: float = 30.0
+    stuck_after_s: float = 60.0
 
     def __post_init__(self) -> None:
         within("max_concurrency", self.max_concurrency, 1, 1_000_000)
         within("request_timeout_ms", self.request_timeout_ms, 1, 2**31)
         within("settle_s", self.settle_s, 0, 3600)
         at_least("drain_timeout_s", self.drain_timeout_s, 0)
+        at_least("stuck_after_s", self.stuck_after_s, 1)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

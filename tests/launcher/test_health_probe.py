@@ -12,8 +12,8 @@ from services.shared.health import Readiness
 from services.shared.server import serving
 
 
-async def probe(address: str, patience: str) -> int:
-    return await asyncio.to_thread(health_probe.main, [address, "--timeout", patience])
+async def probe(address: str, patience: str, *options: str) -> int:
+    return await asyncio.to_thread(health_probe.main, [address, "--timeout", patience, *options])
 
 
 async def test_only_a_service_that_is_ready_passes(capsys: pytest.CaptureFixture[str]) -> None:
@@ -24,6 +24,15 @@ async def test_only_a_service_that_is_ready_passes(capsys: pytest.CaptureFixture
         await door.health.set(Readiness.DRAINING)
         assert await probe(door.address, "0.5") == 1
     assert capsys.readouterr().err == f"{door.address} does not serve\n" * 2
+
+
+async def test_a_service_that_is_not_ready_lives(capsys: pytest.CaptureFixture[str]) -> None:
+    async with serving("127.0.0.1:0", lambda _: None, [], grace_s=0) as door:
+        assert await probe(door.address, "30", "--live") == 0
+        await door.health.tell_alive(alive=False)
+        await door.health.set(Readiness.READY)
+        assert await probe(door.address, "0.5", "--live") == 1
+    assert capsys.readouterr().err == f"{door.address} does not live\n"
 
 
 async def test_a_wait_ends_when_the_service_comes_up() -> None:
