@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from services.router.demand import Demand
 from services.router.replica import Replica
-from services.shared.stream.events import Cancel, CancelReason
+from services.shared.stream.events import Cancel, CancelReason, Failed
 
 
 class Leg:
-    """Keeps a replica's counts while a generation is there.
+    """Keeps a replica's counts while a generation is there, and tells how the replica did.
+
+    Args:
+        routed: why the replica was chosen.
+        now: when the generation is sent, on the router's clock.
 
     Attributes:
         epoch: of the replica's session that carries it.
@@ -26,14 +30,16 @@ class Leg:
         "epoch",
         "replica",
         "routed",
+        "sent_at",
         "version",
     )
 
-    def __init__(self, replica: Replica, routed: str, demand: Demand) -> None:
+    def __init__(self, replica: Replica, routed: str, demand: Demand, now: float) -> None:
         self.replica = replica
         self.epoch = replica.epoch
         self.version = replica.identity.version if replica.identity else None
         self.routed = routed
+        self.sent_at = now
         self.begun = False
         self.cancel: Cancel = _not_sent
         self._lane = demand.lane
@@ -49,12 +55,13 @@ class Leg:
         """Name and epoch of the replica."""
         return self.replica.name, self.epoch
 
-    def begin(self) -> None:
+    def begin(self, now: float) -> None:
         """The first token has come: the prompt is computed."""
         self.begun = True
         self.replica.pending[self._lane] -= self._pending
         self.settle(self._pending)
         self._pending = 0
+        self.replica.tell_first_token(now, now - self.sent_at)
 
     def settle(self, tokens: int) -> None:
         """So many tokens are computed or have come."""
@@ -62,6 +69,16 @@ class Leg:
             tokens = self._left
         self._left -= tokens
         self.replica.outstanding_tokens -= tokens
+
+    def finish(self, now: float) -> None:
+        """The output came to its end."""
+        self.end()
+        self.replica.tell_success(now)
+
+    def fail(self, now: float, failed: Failed) -> None:
+        """The replica failed the generation, or did not take it."""
+        self.end()
+        self.replica.tell_failure(now, failed)
 
     def end(self) -> None:
         """The generation is no longer there."""

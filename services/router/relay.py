@@ -10,6 +10,7 @@ from services.router.clock import Clock
 from services.router.fleet import Fleet
 from services.router.outcome import Journal
 from services.router.relayed import Relayed, Surroundings
+from services.router.retry_budget import RetryBudget
 from services.router.total_load import total_load
 from services.shared.errors import Code, Unavailable
 from services.shared.stream.events import Cancel, Failed
@@ -28,6 +29,7 @@ class Relay:
         clock: for their deadlines.
         journal: keeps a record of each.
         on_leave: called when none should come any more.
+        budget: of continuations after failures.
 
     Attributes:
         draining: none should come any more; those on their way are taken until `drain`.
@@ -40,6 +42,8 @@ class Relay:
         clock: Clock,
         journal: Journal,
         on_leave: Callable[[], None] = lambda: None,
+        *,
+        budget: RetryBudget | None = None,
     ) -> None:
         self._fleet = fleet
         self._on_leave = on_leave
@@ -49,6 +53,7 @@ class Relay:
             admission=admission,
             clock=clock,
             journal=journal,
+            budget=budget or RetryBudget(),
             on_end=self._forget,
         )
         self._running: dict[Relayed, None] = {}
@@ -90,11 +95,12 @@ class Relay:
             async with asyncio.timeout(timeout_s):
                 await self._idle.wait()
         except TimeoutError:
-            for relayed in list(self._running):
+            # Those that wait first: they would get the places of the others.
+            for relayed in sorted(self._running, key=lambda one: one.replica is not None):
                 relayed.break_off(LEAVING)
 
     def evacuate(self, name: str) -> None:
-        """Moves all generations of a replica to others."""
+        """Moves the generations of a replica to others, as far and as soon as these have places."""
         for relayed in list(self._running):
             if relayed.replica == name:
                 relayed.move()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,21 +9,15 @@ from functools import partial
 from services.router.admission import Admission
 from services.router.balancer import Decision
 from services.router.clock import Clock, Timer
+from services.router.delivery import Delivery
 from services.router.demand import Demand, demand_of
 from services.router.fleet import Fleet
+from services.router.giving_up import given_up, without_place
 from services.router.leg import Leg
 from services.router.outcome import Journal, Outcome
-from services.shared.errors import Code, Overloaded, ServiceError, Unavailable
-from services.shared.stream.events import (
-    Accepted,
-    CachedTokens,
-    CancelReason,
-    Event,
-    Failed,
-    Finished,
-    Tokens,
-)
-from services.shared.stream.generation import Generation
+from services.router.retry_budget import RetryBudget
+from services.shared.errors import Code, ServiceError
+from services.shared.stream.events import CancelReason, Event, Failed, Finished, Tokens
 from services.shared.stream.source import Submission
 
 MAX_FRUITLESS = 3
@@ -41,6 +34,7 @@ class Surroundings:
     admission: Admission
     clock: Clock
     journal: Journal
+    budget: RetryBudget
     on_end: Callable[[Relayed], None]
 
 
@@ -51,45 +45,47 @@ class Relayed:
     the model version, and the time left. So the caller sees one output without gap or repetition.
 
     Attributes:
-        demand: what is asked of the fleet, as of the last time it was sent or began to wait.
+        demand: what is asked of the fleet, as of the last time it asked for a place.
         deadline: on the router's clock; None without one.
     """
 
     __slots__ = (
-        "_accepted",
         "_around",
         "_avoid",
+        "_cause",
         "_continuations",
-        "_delivered",
+        "_delivery",
         "_entry",
-        "_generation",
+        "_fruitless",
+        "_ids",
         "_last",
         "_leg",
+        "_legs",
+        "_moving",
         "_sink",
+        "_timeout_ms",
         "_timer",
-        "_version",
         "deadline",
         "demand",
     )
 
     def __init__(self, submission: Submission, around: Surroundings) -> None:
+        generation, now = submission.generation, around.clock.time()
         self._around = around
-        self._generation = submission.generation
         self._sink = submission.sink
-        self._entry = around.journal.open(submission.generation, submission.traceparent)
-        self._accepted: Accepted | None = None
-        self._version: str | None = None
-        self._delivered = array("I")
-        self._continuations = 0
+        self._entry = around.journal.open(generation, submission.traceparent)
+        self._delivery = Delivery(generation, now)
+        self._ids = self._delivery.ids
+        self._legs = self._continuations = self._fruitless = 0
         self._avoid: frozenset[tuple[str, int]] = frozenset()
+        self._cause: Failed | None = None
         self._leg: Leg | None = None
         self._last: Leg | None = None
+        self._moving = False
         self._timer: Timer | None = None
-        self.deadline: float | None = None
-        timeout_ms = submission.generation.quality_of_service.timeout_ms
-        if timeout_ms is not None:
-            self.deadline = around.clock.time() + timeout_ms / 1000
-        self.demand: Demand = demand_of(submission.generation, LONG_PROMPT_TOKENS)
+        self._timeout_ms = generation.quality_of_service.timeout_ms
+        self.deadline = None if self._timeout_ms is None else now + self._timeout_ms / 1000
+        self.demand: Demand = demand_of(generation, LONG_PROMPT_TOKENS)
 
     @property
     def replica(self) -> str | None:
@@ -102,128 +98,163 @@ class Relayed:
         Raises:
             ServiceError: it gets none; the caller hears nothing more of it.
         """
-        if self.deadline is not None:
-            self._timer = self._around.clock.call_at(self.deadline, self._expire)
         try:
             self._around.admission.enter(self)
         except ServiceError as error:
             self._end(f"failed: {error.code.name.lower()}", error.message)
             raise
+        self._around.budget.earn()
+        if self.deadline is not None:
+            self._timer = self._around.clock.call_at(self.deadline, self._expire)
 
     def go(self, decision: Decision) -> None:
         """Sends what is left of the generation to the chosen replica."""
-        replica = self._around.fleet[decision.replica]
-        leg = self._leg = self._last = Leg(replica, decision.reason, self.demand)
-        submission = Submission(
-            self._remaining(), self._entry.traceparent, partial(self._receive, leg)
-        )
-        try:
-            leg.cancel = replica.session.submit(submission)
-        except (Unavailable, Overloaded) as error:
-            # On the next turn: the caller may not have heard yet that the generation was taken.
-            clock = self._around.clock
-            clock.call_at(clock.time(), partial(self._receive, leg, Failed.of(error)))
-
-    def refuse(self, error: ServiceError) -> None:
-        """The generation gets no place."""
-        self._fail(Failed.of(error))
-
-    def move(self) -> None:
-        """Goes on at another replica; the one that has it takes no part any more."""
+        clock, replica = self._around.clock, self._around.fleet[decision.replica]
         if self._leg is not None:
             self._leg.cancel(CancelReason.MOVED)
-            self._leave_replica()
-            self._go_on(Failed(code=Code.UNAVAILABLE, message="the replica is leaving"))
+            self._leave(self._leg)
+        self._moving = False
+        self._legs += 1
+        self._continuations += self._delivery.accepted is not None
+        leg = Leg(replica, decision.reason, self.demand, clock.time())
+        self._leg = self._last = leg
+        sink = partial(self._receive, leg)
+        rest = self._delivery.rest(self._left_ms())
+        try:
+            leg.cancel = replica.session.submit(Submission(rest, self._entry.traceparent, sink))
+        except ServiceError as error:
+            # On the next turn: the caller may not have heard yet that the generation was taken.
+            clock.call_at(clock.time(), partial(sink, Failed.of(error)))
+
+    def refuse(self, error: ServiceError) -> None:
+        """The generation gets no place; one that was to move stays where it is."""
+        self._moving = False
+        if self._leg is None:
+            self._fail(without_place(self._cause, error))
+
+    def move(self) -> None:
+        """Goes on at another replica as soon as one has a place; it stays where it is till then."""
+        leg = self._leg
+        if leg is None or self._moving:
+            return
+        self._moving = True
+        try:
+            self._resume(self._avoiding(leg))
+        except ServiceError:
+            self._moving = False
 
     def cancel(self, reason: CancelReason) -> None:
         """The caller wants no more; after the end this does nothing."""
-        if self._withdraw(reason):
+        if self._sink is not _ended:
+            self._withdraw(reason)
             self._end(f"cancelled: {reason.name.lower()}")
 
     def break_off(self, failed: Failed) -> None:
         """Cancels the generation at its replica and tells the caller why."""
-        expired = failed.code is Code.DEADLINE_EXCEEDED
-        if self._withdraw(CancelReason.DEADLINE if expired else CancelReason.UNSPECIFIED):
+        if self._sink is not _ended:
+            late = failed.code is Code.DEADLINE_EXCEEDED
+            self._withdraw(CancelReason.DEADLINE if late else CancelReason.UNSPECIFIED)
             self._fail(failed)
 
     def _expire(self) -> None:
-        timeout_ms = self._generation.quality_of_service.timeout_ms
-        message = f"{timeout_ms} ms are over after {len(self._delivered)} tokens"
+        message = f"{self._timeout_ms} ms are over after {len(self._ids)} tokens"
         self.break_off(Failed(code=Code.DEADLINE_EXCEEDED, message=message))
 
-    def _remaining(self) -> Generation:
-        """The generation from here on: nothing is generated or drawn twice."""
-        generation = self._generation
-        if self._accepted is not None:
-            sampling = replace(generation.sampling, seed=self._accepted.seed)
-            delivered = [*generation.generated_ids, *self._delivered]
-            generation = replace(generation, sampling=sampling, generated_ids=delivered)
-        if self.deadline is not None:
-            left_ms = max(1, int((self.deadline - self._around.clock.time()) * 1000))
-            quality = replace(generation.quality_of_service, timeout_ms=left_ms)
-            generation = replace(generation, quality_of_service=quality)
-        return generation
+    def _left_ms(self) -> int | None:
+        if self.deadline is None:
+            return None
+        return max(1, int((self.deadline - self._around.clock.time()) * 1000))
 
     def _receive(self, leg: Leg, event: Event) -> None:
         if leg is not self._leg:  # it was given up
             return
         if isinstance(event, Tokens):
             if not leg.begun:
-                leg.begin()
+                self._begin(leg)
             leg.settle(len(event.ids))
-            self._delivered.fromlist(event.ids)
+            self._ids.fromlist(event.ids)
             self._sink(event)
         elif isinstance(event, Finished):
-            self._finish(event)
+            self._finish(leg, event)
         elif isinstance(event, Failed):
-            self._lost(leg, event)
-        elif self._accepted is None:
-            self._accepted = event
-            self._version = leg.version
+            self._lose(leg, event)
+        elif self._delivery.accepted is None:
+            self._delivery.accept(event, leg.version, self._around.clock.time())
             self._sink(replace(event, routed="; ".join(filter(None, (leg.routed, event.routed)))))
 
-    def _finish(self, event: Finished) -> None:
-        """The caller is told the figures of one generation, wherever it went."""
-        if self._continuations and self._accepted is not None:
-            usage = replace(event.usage, cached_tokens=_total(self._accepted.cached_tokens))
-            continuations = self._continuations + event.timeline.continuations
-            timeline = replace(event.timeline, continuations=continuations)
-            event = replace(event, usage=usage, timeline=timeline)
+    def _begin(self, leg: Leg) -> None:
+        now = self._around.clock.time()
+        self._delivery.begin(now)
+        self._fruitless = 0
+        leg.begin(now)
+        self._around.admission.pump()  # its prompt holds up no other any more
+
+    def _finish(self, leg: Leg, event: Finished) -> None:
+        now = self._around.clock.time()
+        if self._continuations:
+            event = self._delivery.whole(event, now, self._continuations)
+        else:
+            event = self._delivery.queued(event, leg.sent_at)
+        if self._moving:
+            self._around.admission.leave(self)
+        self._leg = None
+        leg.finish(now)
         sink = self._sink
         self._end(event.reason.name.lower())
         sink(event)
+        self._around.admission.pump()
 
-    def _lost(self, leg: Leg, failed: Failed) -> None:
-        self._leave_replica()
-        if not failed.retryable or len(self._avoid) >= MAX_FRUITLESS:
+    def _lose(self, leg: Leg, failed: Failed) -> None:
+        """The replica brings no more: another one goes on, if that may help."""
+        if self._moving:
+            self._around.admission.leave(self)
+            self._moving = False
+        self._leave(leg, failed)
+        self._cause = failed
+        if not failed.retryable:
             self._fail(failed)
+        elif self._fruitless >= MAX_FRUITLESS:
+            self._fail(given_up(failed, f"{MAX_FRUITLESS} replicas in a row brought no token"))
+        elif not self._around.budget.spend():
+            self._fail(given_up(failed, "the retry budget is used up"))
         else:
-            self._go_on(failed)
+            self._go_on()
+        self._around.admission.pump()
 
-    def _leave_replica(self) -> None:
+    def _leave(self, leg: Leg, failed: Failed | None = None) -> None:
+        """A replica has it no more; `failed` if that is the replica's doing."""
+        self._leg = None
+        self._avoid = self._avoiding(leg)
+        if failed is None:
+            leg.end()
+        else:
+            self._fruitless += not leg.begun
+            leg.fail(self._around.clock.time(), failed)
+
+    def _avoiding(self, leg: Leg) -> frozenset[tuple[str, int]]:
+        return (frozenset() if leg.begun else self._avoid) | {leg.place}
+
+    def _go_on(self) -> None:
+        try:
+            self._resume(self._avoid)
+        except ServiceError as error:
+            self._fail(without_place(self._cause, error))
+
+    def _resume(self, avoid: frozenset[tuple[str, int]]) -> None:
+        rest = self._delivery.rest(self._left_ms())
+        self.demand = demand_of(rest, LONG_PROMPT_TOKENS, self._delivery.version, avoid)
+        self._around.admission.resume(self)
+
+    def _withdraw(self, reason: CancelReason) -> None:
+        """Takes it from wherever it is."""
         leg, self._leg = self._leg, None
         if leg is not None:
+            leg.cancel(reason)
             leg.end()
-            self._avoid = (frozenset() if leg.begun else self._avoid) | {leg.place}
-
-    def _go_on(self, failed: Failed) -> None:
-        """Asks for another place; where none can be had, the caller is told why this was needed."""
-        self._continuations += 1
-        self.demand = demand_of(self._remaining(), LONG_PROMPT_TOKENS, self._version, self._avoid)
-        try:
-            self._around.admission.resume(self)
-        except ServiceError as error:
-            self._fail(replace(failed, message=f"{failed.message}; {error.message}"))
-
-    def _withdraw(self, reason: CancelReason) -> bool:
-        """Takes it from wherever it is; False when it has ended."""
-        if self._sink is _ended:
-            return False
-        if self._leg is not None:
-            self._leg.cancel(reason)
-        else:
+        if leg is None or self._moving:
             self._around.admission.leave(self)
-        return True
+        if leg is not None:
+            self._around.admission.pump()
 
     def _fail(self, failed: Failed) -> None:
         sink = self._sink
@@ -232,11 +263,8 @@ class Relayed:
 
     def _end(self, end: str, error: str | None = None) -> None:
         self._sink = _ended
-        leg, self._leg = self._leg, None
         if self._timer is not None:
             self._timer.cancel()
-        if leg is not None:
-            leg.end()
         last = self._last
         self._entry.close(
             Outcome(
@@ -244,15 +272,11 @@ class Relayed:
                 error=error,
                 replica=last.replica.name if last else "",
                 routed=last.routed if last else "",
-                attempts=self._continuations + (last is not None),
-                output_ids=self._delivered,
+                attempts=self._legs,
+                output_ids=self._ids,
             )
         )
         self._around.on_end(self)
-
-
-def _total(cached: CachedTokens) -> int:
-    return cached.device + cached.host + cached.peer + cached.service
 
 
 def _ended(_: Event) -> None:

@@ -50,24 +50,35 @@ async def test_a_replica_killed_before_the_first_tokens_loses_no_request() -> No
             assert recorder.accepted() == 1
 
 
-async def test_a_replica_killed_after_the_first_tokens_ends_its_streams_cleanly() -> None:
-    engines = [ScriptedEngine() for _ in range(2)]
-    async with servers(*engines) as fleet, router_over(fleet.addresses) as (_, session):
-        recorders = send(session, 8, max_tokens=2000)
-        await until(lambda: all(recorder.ids for recorder in recorders))
-        await fleet.kill(0)
-        await until(lambda: sum(isinstance(one.last, Failed) for one in recorders) == 4)
-        lost = [recorder for recorder in recorders if isinstance(recorder.last, Failed)]
-        for recorder in lost:
-            assert recorder.last == Failed(
-                code=Code.UNAVAILABLE,
-                message=f"the replica was lost after {len(recorder.ids)} tokens",
-            )
-        going = [recorder for recorder in recorders if recorder not in lost]
-        before = [len(recorder.ids) for recorder in going]
-        await until(
-            lambda: all(len(one.ids) > count for one, count in zip(going, before, strict=True))
-        )
+async def test_100_streams_lose_and_repeat_no_token_when_replicas_die_one_after_the_other() -> None:
+    engines = [ScriptedEngine() for _ in range(3)]
+    async with (
+        servers(*engines, plays=False) as fleet,
+        router_over(fleet.addresses) as (router, session),
+    ):
+        recorders = send(session, 100, max_tokens=20)
+        for number in range(3):
+            await until(lambda: sum(len(engine.source.running) for engine in engines) == 100)
+            assert engines[number].source.running
+            for engine in engines * 4:
+                engine.source.step()
+            await until(lambda: all(recorder.ids for recorder in recorders))
+            await fleet.kill(number)
+            await until(lambda: len(router.fleet.ready()) == 2)
+            await fleet.start(number, plays=False)
+            await until(lambda: len(router.fleet.ready()) == 3)
+        await until(lambda: sum(len(engine.source.running) for engine in engines) == 100)
+        for engine in engines * 20:
+            engine.source.step()
+        interruptions = 0
+        for number, recorder in enumerate(recorders):
+            finished = await recorder.ended()
+            assert isinstance(finished, Finished)
+            assert recorder.ids == oracle((number, 1), 20)
+            assert recorder.accepted() == 1
+            assert (finished.usage.prompt_tokens, finished.usage.completion_tokens) == (2, 20)
+            interruptions += finished.timeline.continuations
+        assert interruptions >= 33
 
 
 async def test_a_replica_that_comes_back_takes_its_share_again() -> None:
@@ -181,7 +192,7 @@ async def test_no_replica_ready_is_told_with_their_states() -> None:
     ):
         await until(router.fleet.members)
         (recorder,) = send(session, 1)
-        message = "no replica can take the generation; of 2: 1 draining, 1 unreachable"
+        message = "no replica can take the generation; of 2: 1 draining, 1 gone"
         assert await recorder.ended() == Failed(
             code=Code.UNAVAILABLE, message=message, retryable=True
         )

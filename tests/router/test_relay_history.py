@@ -58,6 +58,8 @@ class History(RuleBasedStateMachine):
     @rule(seconds=st.integers(1, 5))
     def pass_time(self, seconds: int) -> None:
         self.world.clock.pass_time(seconds)
+        for name in NAMES:
+            self.world.report(name)
 
     @invariant()
     def each_stream_is_a_beginning_of_the_truth(self) -> None:

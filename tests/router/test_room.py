@@ -25,7 +25,7 @@ def demand(tokens: int, lane: Lane = Lane.SHORT) -> Demand:
 
 
 def fill(one: Replica, *demands: Demand) -> list[Leg]:
-    return [Leg(one, "", each) for each in demands]
+    return [Leg(one, "", each, 0.0) for each in demands]
 
 
 @pytest.mark.parametrize(("told", "taken"), [(0, 9), (16, 18), (1, 2), (3, 4)])
@@ -34,7 +34,7 @@ def test_a_replica_takes_its_slots_and_an_eighth_more(told: int, taken: int) -> 
     for _ in range(taken):
         assert has_room(one, demand(1), RULES)
         (leg,) = fill(one, demand(1))
-        leg.begin()
+        leg.begin(0.0)
     assert not has_room(one, demand(1), RULES)
     leg.end()
     assert has_room(one, demand(1), RULES)
@@ -46,7 +46,7 @@ def test_prompts_that_wait_to_be_computed_fit_the_window_of_their_lane() -> None
     assert has_room(one, demand(40), RULES)
     assert not has_room(one, demand(41), RULES)
     assert has_room(one, demand(5000, Lane.LONG), RULES)
-    leg.begin()
+    leg.begin(0.0)
     assert has_room(one, demand(41), RULES)
 
 

@@ -1,0 +1,94 @@
+"""What the caller of a generation has been told, and what is left to ask a replica for."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import replace
+
+from services.shared.stream.events import Accepted, CachedTokens, Finished, Timeline
+from services.shared.stream.generation import Generation
+
+
+class Delivery:
+    """One output, whichever replicas it comes from. Times are on the router's clock.
+
+    Attributes:
+        ids: the tokens that were delivered, without those that the caller knew before.
+        accepted: as the caller was told; None until then.
+        version: the model version of its tokens; None until it was accepted.
+    """
+
+    __slots__ = (
+        "_accepted_at",
+        "_began_at",
+        "_first_at",
+        "_generation",
+        "accepted",
+        "ids",
+        "version",
+    )
+
+    def __init__(self, generation: Generation, now: float) -> None:
+        self._generation = generation
+        self._began_at = now
+        self._accepted_at = self._first_at = now
+        self.ids = array("I")
+        self.accepted: Accepted | None = None
+        self.version: str | None = None
+
+    def accept(self, event: Accepted, version: str | None, now: float) -> None:
+        """The caller is told that the generation was taken."""
+        self.accepted = event
+        self.version = version
+        self._accepted_at = self._first_at = now
+
+    def begin(self, now: float) -> None:
+        """A first token has come from a replica."""
+        if not self.ids:
+            self._first_at = now
+
+    def rest(self, left_ms: int | None) -> Generation:
+        """The generation from here on: no token is drawn twice, and all with one seed.
+
+        Args:
+            left_ms: until its deadline; None without one.
+        """
+        generation = self._generation
+        if self.accepted is not None:
+            sampling = replace(generation.sampling, seed=self.accepted.seed)
+            delivered = [*generation.generated_ids, *self.ids]
+            generation = replace(generation, sampling=sampling, generated_ids=delivered)
+        if left_ms is not None:
+            quality = replace(generation.quality_of_service, timeout_ms=left_ms)
+            generation = replace(generation, quality_of_service=quality)
+        return generation
+
+    def whole(self, last: Finished, now: float, continuations: int) -> Finished:
+        """The end as of one undisturbed output; a replica knows its own part alone."""
+        if self.accepted is None:
+            return last
+        usage = replace(last.usage, cached_tokens=_total(self.accepted.cached_tokens))
+        timeline = Timeline(
+            queued_us=_us(self._accepted_at - self._began_at),
+            prefill_us=_us(self._first_at - self._accepted_at),
+            decode_us=_us(now - self._first_at),
+            preemptions=last.timeline.preemptions,
+            continuations=continuations + last.timeline.continuations,
+        )
+        return replace(last, usage=usage, timeline=timeline)
+
+    def queued(self, end: Finished, sent_at: float) -> Finished:
+        """The end with the time before the generation was sent to its only replica."""
+        waited_us = _us(sent_at - self._began_at)
+        if not waited_us:
+            return end
+        timeline = replace(end.timeline, queued_us=end.timeline.queued_us + waited_us)
+        return replace(end, timeline=timeline)
+
+
+def _total(cached: CachedTokens) -> int:
+    return cached.device + cached.host + cached.peer + cached.service
+
+
+def _us(seconds: float) -> int:
+    return round(seconds * 1e6)
