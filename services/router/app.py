@@ -17,6 +17,7 @@ from services.router.connection import Connection
 from services.router.fleet import Fleet, FleetRules
 from services.router.journal import SpanJournal
 from services.router.relay import Relay
+from services.router.retry_budget import RetryBudget
 from services.router.rpc import FleetServicer
 from services.router.settings import RouterSettings
 from services.router.watch import watching
@@ -56,7 +57,8 @@ async def routing(settings: RouterSettings) -> AsyncIterator[Router]:
     clock = asyncio.get_running_loop()
     fleet = Fleet(clock, FleetRules(health=settings.service.health), changed.set)
     admission = Admission(fleet)
-    relay = Relay(fleet, admission, asyncio.get_running_loop(), SpanJournal(), changed.set)
+    budget = RetryBudget(settings.service.retry)
+    relay = Relay(fleet, admission, clock, SpanJournal(), changed.set, budget=budget)
     fleet.evacuate = relay.evacuate
     async with AsyncExitStack() as stack:
         connections = [Connection(address, fleet) for address in settings.replicas]

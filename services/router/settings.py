@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from services.router.health import HealthRules
+from services.router.retry_budget import RetryRules
 from services.shared.bounds import at_least, within
 from services.shared.settings import ServerSettings, TelemetrySettings
 
@@ -25,6 +26,7 @@ class LimitSettings:
 class ServiceSettings:
     limits: LimitSettings = LimitSettings()
     health: HealthRules = field(default_factory=HealthRules)
+    retry: RetryRules = field(default_factory=RetryRules)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
