@@ -7,15 +7,17 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from random import SystemRandom
 
 import grpc
 from tokenway.engine.v1 import engine_pb2_grpc
 from tokenway.stream.v1 import stream_pb2_grpc
 
 from services.router.admission import Admission
-from services.router.connection import Connection
+from services.router.discovery import Discovery, sources_of
 from services.router.fleet import Fleet, FleetRules
 from services.router.journal import SpanJournal
+from services.router.membership import Membership
 from services.router.relay import Relay
 from services.router.retry_budget import RetryBudget
 from services.router.rpc import FleetServicer
@@ -29,8 +31,6 @@ from services.shared.tasks import Tasks
 SERVICES = ("tokenway.stream.v1.TokenStreamService", "tokenway.engine.v1.EngineService")
 LAST_FRAME_S = 0.5
 """How long the ends of the last generations have to reach their callers."""
-
-CRASH_PAUSE_S = 1.0
 
 _log = logging.getLogger(__name__)
 
@@ -54,26 +54,35 @@ async def routing(settings: RouterSettings) -> AsyncIterator[Router]:
     """
     changed = asyncio.Event()
     changed.set()
-    clock = asyncio.get_running_loop()
-    fleet = Fleet(clock, FleetRules(health=settings.service.health), changed.set)
-    admission = Admission(fleet)
+
+    def on_change() -> None:
+        changed.set()
+        admission.pump()
+
+    clock, queue = asyncio.get_running_loop(), settings.service.queue
+    fleet = Fleet(clock, FleetRules(health=settings.service.health, room=queue.room()), on_change)
+    admission = Admission(fleet, clock, SystemRandom().random, queue.admission())
     budget = RetryBudget(settings.service.retry)
     relay = Relay(fleet, admission, clock, SpanJournal(), changed.set, budget=budget)
     fleet.evacuate = relay.evacuate
+    found = settings.discovery
+    membership = Membership(
+        fleet,
+        Discovery(sources_of(settings.replicas, found.names, found.file)),
+        found.interval_s,
+    )
     async with AsyncExitStack() as stack:
-        connections = [Connection(address, fleet) for address in settings.replicas]
-        for connection in connections:
-            stack.push_async_callback(connection.close)
         door = await stack.enter_async_context(
             serving(
                 settings.server.address,
-                _registering(relay, FleetServicer(relay, fleet, connections)),
+                _registering(relay, FleetServicer(relay, fleet, membership.connections)),
                 SERVICES,
                 grace_s=LAST_FRAME_S,
             )
         )
+        await stack.enter_async_context(membership.kept())
         stack.enter_context(watching(fleet, clock))
-        tasks = await stack.enter_async_context(_supervised(connections))
+        tasks = await stack.enter_async_context(Tasks(_crashed))
         tasks.start("readiness", _readiness(changed, fleet, relay, door.health))
         yield Router(address=door.address, relay=relay, fleet=fleet, health=door.health)
 
@@ -86,24 +95,8 @@ def _registering(relay: Relay, servicer: FleetServicer) -> Callable[[grpc.aio.Se
     return register
 
 
-@asynccontextmanager
-async def _supervised(connections: list[Connection]) -> AsyncIterator[Tasks]:
-    """Runs the connections; one that crashes fails alone and is begun again."""
-    by_name = {connection.address: connection for connection in connections}
-
-    def again(name: str, _: Exception) -> None:
-        if name in by_name:
-            tasks.start(name, _run_later(by_name[name]))
-
-    async with Tasks(again) as tasks:
-        for name, connection in by_name.items():
-            tasks.start(name, connection.run())
-        yield tasks
-
-
-async def _run_later(connection: Connection) -> None:
-    await asyncio.sleep(CRASH_PAUSE_S)
-    await connection.run()
+def _crashed(name: str, _: Exception) -> None:
+    _log.error("%s ended; the router tells its readiness no more", name)
 
 
 async def _readiness(changed: asyncio.Event, fleet: Fleet, relay: Relay, health: Health) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 
 import grpc
 from tokenway.engine.v1 import engine_pb2 as pb
 from tokenway.engine.v1 import engine_pb2_grpc as rpc
 
+from services.router.cuttable import Cuttable
 from services.router.fleet import Fleet
 from services.router.replica import Replica
+from services.router.replica_spec import ReplicaSpec
 from services.router.status import Identity
 from services.shared.channel import open_channel
 from services.shared.stream.client_session import ClientSession
@@ -31,25 +34,32 @@ class Connection:
         description: as last told; None while the session is down.
     """
 
-    def __init__(self, address: str, fleet: Fleet) -> None:
-        self.address = address
+    def __init__(self, spec: ReplicaSpec, fleet: Fleet) -> None:
+        self.address = address = spec.address
         self.description: pb.DescribeResponse | None = None
         self._channel = open_channel(address)
         self.engine = rpc.EngineServiceStub(self._channel)
-        self._session = ClientSession(self._channel, address, self._tell_load)
+        self._session = ClientSession(
+            self._channel, address, self._tell_load, on_blocks=partial(fleet.tell_blocks, address)
+        )
+        self._cuttable = Cuttable(self._session.run)
         self._fleet = fleet
         self._up = False
         self._came_up = asyncio.Event()
-        fleet.add(Replica(address, self._session))
+        fleet.add(Replica(address, self._session, weight=spec.weight, lanes=spec.lanes))
 
     async def run(self) -> None:
         """Ends by cancellation."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._session.run())
+            group.create_task(self._cuttable.run())
             group.create_task(self._describe())
 
     async def close(self) -> None:
         await self._channel.close(None)
+
+    def cut(self, duration_s: float) -> None:
+        """Ends the session, and begins none for so long."""
+        self._cuttable.cut(duration_s)
 
     def _tell_load(self, load: Load | None) -> None:
         if load is None:

@@ -30,6 +30,11 @@ class ReplicaSpec:
             raise ValueError(f"address must be host:port with port 1 to 65535, got {self.address}")
         within("weight", self.weight, 0, MAX_WEIGHT)
 
+    @property
+    def lanes(self) -> frozenset[Lane]:
+        """Lengths of prompts that it takes."""
+        return frozenset(Lane) if self.pool is None else frozenset({self.pool})
+
     @classmethod
     def parse(cls, text: str) -> ReplicaSpec:
         """Raises ValueError when `text` is not `host:port`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 import grpc
@@ -36,10 +36,10 @@ Call = Callable[[rpc.EngineServiceStub], Awaitable[Response]]
 class FleetServicer(rpc.EngineServiceServicer):
     """Describes, drains and operates all replicas as one."""
 
-    def __init__(self, relay: Relay, fleet: Fleet, connections: Sequence[Connection]) -> None:
+    def __init__(self, relay: Relay, fleet: Fleet, connections: Mapping[str, Connection]) -> None:
         self._relay = relay
         self._fleet = fleet
-        self._connections = {connection.address: connection for connection in connections}
+        self._connections = connections
 
     async def Describe(self, request: pb.DescribeRequest, context: Context) -> pb.DescribeResponse:
         response = pb.DescribeResponse()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from services.router.health import HealthRules
+from services.router.queue_settings import QueueSettings
+from services.router.replica_spec import ReplicaSpec
 from services.router.retry_budget import RetryRules
 from services.shared.bounds import at_least, within
 from services.shared.settings import ServerSettings, TelemetrySettings
@@ -27,6 +30,22 @@ class ServiceSettings:
     limits: LimitSettings = LimitSettings()
     health: HealthRules = field(default_factory=HealthRules)
     retry: RetryRules = field(default_factory=RetryRules)
+    queue: QueueSettings = field(default_factory=QueueSettings)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DiscoverySettings:
+    """Replicas that are found while the router runs; asked again each `interval_s` seconds.
+
+    Each address of a name of `names` is a replica; `file` is a YAML file with a list `replicas`.
+    """
+
+    names: tuple[ReplicaSpec, ...] = ()
+    file: Path | None = None
+    interval_s: float = 5.0
+
+    def __post_init__(self) -> None:
+        within("interval_s", self.interval_s, 0.05, 3600)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,17 +55,18 @@ class RouterSettings:
     `replicas` are `host:port` of token stream services, engines or routers.
     """
 
-    replicas: tuple[str, ...]
+    replicas: tuple[ReplicaSpec, ...] = ()
+    discovery: DiscoverySettings = DiscoverySettings()
     server: ServerSettings = ServerSettings(port=9000)
     service: ServiceSettings = ServiceSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
 
     def __post_init__(self) -> None:
-        if not self.replicas:
-            raise ValueError("replicas must name at least one host:port, got none")
-        for address in self.replicas:
-            host, _, port = address.rpartition(":")
-            if not host or not port.isdecimal() or not 0 < int(port) <= 65535:
-                raise ValueError(f"replicas must be host:port with port 1 to 65535, got {address}")
-        if len(set(self.replicas)) < len(self.replicas):
-            raise ValueError(f"replicas must differ, got {', '.join(self.replicas)}")
+        addresses = [spec.address for spec in self.replicas]
+        if not addresses and not self.discovery.names and self.discovery.file is None:
+            raise ValueError(
+                "replicas must name at least one host:port, or discovery.names or discovery.file "
+                "must be set, got none"
+            )
+        if len(set(addresses)) < len(addresses):
+            raise ValueError(f"replicas must differ, got {', '.join(addresses)}")

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from services.router.app import Router, routing
+from services.router.replica_spec import ReplicaSpec
 from services.router.settings import RouterSettings
 from services.shared.settings import ServerSettings
 from services.shared.stream.client_session import ClientSession
@@ -55,7 +56,8 @@ async def router_over(
 ) -> AsyncIterator[tuple[Router, ClientSession]]:
     """A router and a session to it; `ready` replicas (all when not given) are ready."""
     settings = RouterSettings(
-        replicas=tuple(addresses), server=ServerSettings(port=0, host="127.0.0.1")
+        replicas=tuple(map(ReplicaSpec.parse, addresses)),
+        server=ServerSettings(port=0, host="127.0.0.1"),
     )
     async with routing(settings) as router:
         await until(

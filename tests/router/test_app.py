@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.router import app
+from services.router import membership
 from services.router.connection import Connection
 from services.shared.stream.events import Finished
 from tests.router.fleet_of_servers import router_over, send, servers
@@ -23,7 +23,7 @@ async def test_a_connection_that_crashes_is_begun_again_and_its_neighbours_go_on
             raise crashes.pop()
         await run(self)
 
-    monkeypatch.setattr(app, "CRASH_PAUSE_S", 0.05)
+    monkeypatch.setattr(membership, "CRASH_PAUSE_S", 0.05)
     monkeypatch.setattr(Connection, "run", run_with_a_bug)
     async with (
         servers(ScriptedEngine(), ScriptedEngine()) as fleet,
