@@ -43,9 +43,8 @@ class Delivery:
         self._accepted_at = self._first_at = now
 
     def begin(self, now: float) -> None:
-        """A first token has come from a replica."""
-        if not self.ids:
-            self._first_at = now
+        """The first token has come."""
+        self._first_at = now
 
     def rest(self, left_ms: int | None) -> Generation:
         """The generation from here on: no token is drawn twice, and all with one seed.

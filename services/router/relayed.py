@@ -169,11 +169,12 @@ class Relayed:
         if leg is not self._leg:  # it was given up
             return
         if isinstance(event, Tokens):
-            if not leg.begun:
-                self._begin(leg)
-            leg.settle(len(event.ids))
             self._ids.fromlist(event.ids)
             self._sink(event)
+            if leg.begun:
+                leg.settle(len(event.ids))
+            else:
+                self._begin(leg, len(event.ids))
         elif isinstance(event, Finished):
             self._finish(leg, event)
         elif isinstance(event, Failed):
@@ -182,11 +183,14 @@ class Relayed:
             self._delivery.accept(event, leg.version, self._around.clock.time())
             self._sink(replace(event, routed="; ".join(filter(None, (leg.routed, event.routed)))))
 
-    def _begin(self, leg: Leg) -> None:
+    def _begin(self, leg: Leg, tokens: int) -> None:
+        """A replica's first tokens were delivered; places are given afterwards, also to this one."""
         now = self._around.clock.time()
-        self._delivery.begin(now)
+        if len(self._ids) == tokens:
+            self._delivery.begin(now)
         self._fruitless = 0
         leg.begin(now)
+        leg.settle(tokens)
         self._around.admission.pump()  # its prompt holds up no other any more
 
     def _finish(self, leg: Leg, event: Finished) -> None:
