@@ -70,6 +70,13 @@ def test_no_service_is_killed_before_it_has_settled_and_drained(name: str) -> No
     assert int(grace[1]) > limits.settle_s + limits.drain_timeout_s + LAST_WORDS_S
 
 
+def test_the_router_finds_every_engine_of_the_service() -> None:
+    settings = load(RouterSettings, None, SERVICES["router"]["environment"], {})
+    engine = load(EngineSettings, None, SERVICES["engine"]["environment"], ENGINE_ALIASES)
+    (name,) = settings.discovery.names
+    assert name.address == f"engine:{engine.server.port}"
+
+
 def test_the_order_is_model_engine_router_codec() -> None:
     healthy, done = "service_healthy", "service_completed_successfully"
     waits = {
