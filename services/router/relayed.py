@@ -184,7 +184,7 @@ class Relayed:
             self._sink(replace(event, routed="; ".join(filter(None, (leg.routed, event.routed)))))
 
     def _begin(self, leg: Leg, tokens: int) -> None:
-        """The first tokens of a leg were delivered; now it may go on elsewhere, if it is to move."""
+        """The first tokens of a leg were delivered; from now on it may move elsewhere."""
         now = self._around.clock.time()
         if len(self._ids) == tokens:
             self._delivery.begin(now)
