@@ -31,6 +31,7 @@ from services.shared.channel import open_channel
 from services.shared.server import serving
 from services.shared.stream.load import ReplicaState
 from services.shared.stream.servicer import TokenStreamServicer
+from services.shared.stream.source import BlockSource
 from tests.engine.harness import LIMITS, TIMEOUT_MS
 
 
@@ -52,8 +53,14 @@ class Served:
 
 @asynccontextmanager
 async def served(
-    parts: Parts, limits: Limits = LIMITS, max_concurrency: int = 1000
+    parts: Parts,
+    limits: Limits = LIMITS,
+    max_concurrency: int = 1000,
+    *,
+    address: str = "127.0.0.1:0",
+    blocks: BlockSource | None = None,
 ) -> AsyncIterator[Served]:
+    """An engine that tells of its blocks, or of those that `blocks` claims."""
     home = asyncio.get_running_loop()
 
     def publish(results: Results) -> None:
@@ -74,13 +81,13 @@ async def served(
 
     def register(server: grpc.aio.Server) -> None:
         add_TokenStreamServiceServicer_to_server(
-            TokenStreamServicer(engine, BlockFeed(loop)), server
+            TokenStreamServicer(engine, blocks or BlockFeed(loop)), server
         )
         add_EngineServiceServicer_to_server(EngineServicer(engine, identity), server)
 
     thread = asyncio.ensure_future(asyncio.to_thread(loop.run))
     try:
-        async with serving("127.0.0.1:0", register, ()) as server:
+        async with serving(address, register, (), grace_s=0) as server:
             engine.state = ReplicaState.READY
             async with open_channel(server.address) as channel:
                 yield Served(engine, loop, server.address, channel)

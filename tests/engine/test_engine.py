@@ -22,7 +22,7 @@ from services.shared.stream.generate import generate
 from services.shared.stream.generation import Generation, Sampling, Stopping
 from services.shared.stream.load import ReplicaState
 from services.shared.stream.source import Submission
-from tests.engine.harness import Harness, simulated
+from tests.engine.harness import LIMITS, Harness, simulated
 from tests.engine.served import Served, served
 from tests.waiting import until
 
@@ -93,6 +93,7 @@ async def test_describe_tells_model_and_load() -> None:
     assert (told.model, told.vocabulary_size, told.context_length) == ("test", 1000, 512)
     assert told.role == engine_pb2.ROLE_BOTH
     assert told.load.total_blocks == told.load.free_blocks == 64
+    assert told.load.slots == LIMITS.max_batch_size
     assert not told.load.HasField("device_memory")
 
 
