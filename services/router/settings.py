@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from services.router.balancing_settings import BalancingSettings
 from services.router.health import HealthRules
 from services.router.queue_settings import QueueSettings
 from services.router.replica_spec import ReplicaSpec
@@ -31,6 +32,7 @@ class ServiceSettings:
     health: HealthRules = field(default_factory=HealthRules)
     retry: RetryRules = field(default_factory=RetryRules)
     queue: QueueSettings = field(default_factory=QueueSettings)
+    balancing: BalancingSettings = field(default_factory=BalancingSettings)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
