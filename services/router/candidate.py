@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from services.router.status import Status
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)  # not frozen: for each decision there is one per replica
 class Candidate:
-    """A replica at the moment of the choice, for one generation.
+    """A replica at the moment of the choice, for one generation; nobody changes it.
 
     Args:
         version: model fingerprint; None while it is not known.

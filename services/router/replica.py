@@ -58,6 +58,7 @@ class Replica:
         self.pending = dict.fromkeys(Lane, 0)
         self.assigned = 0
         self._of_others = 0
+        self._memory_used: float | None = None
         self._judge: Callable[[Replica], None] = _unjudged
 
     def join(self, rules: HealthRules, judge: Callable[[Replica], None]) -> None:
@@ -80,6 +81,7 @@ class Replica:
                 self.health.came_up(now)
             self.health.hear(load, now)
             self._of_others = max(0, load.outstanding_tokens - self.outstanding_tokens)
+            self._memory_used = _memory_used(load)
         self.load = load
 
     def tell_first_token(self, now: float, waited_s: float) -> None:
@@ -122,15 +124,7 @@ class Replica:
     @property
     def memory_used(self) -> float | None:
         """Share of its memory, as NVML tells it, else of its blocks; None when it is not known."""
-        load = self.load
-        if load is None or not self.health.load_is_known:
-            return None
-        memory = load.device_memory
-        if memory is not None and memory.total_bytes:
-            return memory.used_bytes / memory.total_bytes
-        if load.total_blocks:
-            return 1 - (load.free_blocks + load.cached_blocks) / load.total_blocks
-        return None
+        return self._memory_used if self.health.load_is_known else None
 
     def verdict(self, now: float) -> Verdict:
         """What is to be thought of it, given that it serves what the fleet does."""
@@ -146,6 +140,15 @@ class Replica:
         if load.state is ReplicaState.STARTING:
             return Verdict(Status.STARTING, "it says so")
         return self.health.verdict(now)
+
+
+def _memory_used(load: Load) -> float | None:
+    memory = load.device_memory
+    if memory is not None and memory.total_bytes:
+        return memory.used_bytes / memory.total_bytes
+    if load.total_blocks:
+        return 1 - (load.free_blocks + load.cached_blocks) / load.total_blocks
+    return None
 
 
 def _unjudged(_: Replica) -> None:
