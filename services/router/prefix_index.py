@@ -17,6 +17,12 @@ MAX_BLOCKS = 4096
 MAX_TOLD_BLOCKS = 2**20
 """Blocks remembered of one replica, whatever it says that it has."""
 
+TIDIED = 256
+"""Leftovers that are taken away with each message, beside as many as it has itself.
+
+A pool's worth at once would hold up the tokens of all streams.
+"""
+
 _log = logging.getLogger(__name__)
 
 
@@ -43,6 +49,7 @@ class PrefixIndex:
         self._masks: dict[bytes, int] = {}
         self._members: dict[Layout, int] = {}
         self._by_bit: list[_Holder | None] = []
+        self._gone: list[_Holder] = []
 
     def identify(self, name: str, identity: Identity) -> None:
         """What the replica's addresses are made of; one that names no block size has none."""
@@ -50,14 +57,14 @@ class PrefixIndex:
         self._leave_layout(holder)
         if identity.block_size:
             layout = Layout(identity.version, identity.layout_id, identity.block_size)
-            holder.layout = layout
-            self._members[layout] = self._members.get(layout, 0) | holder.mask
+            self._join_layout(holder, layout)
 
     def tell(self, name: str, events: BlockEvents) -> None:
         """Block events that came from the replica, in their order and without gap."""
         holder = self._holder(name)
-        if events.snapshot:
-            self._drop_all(holder)
+        if events.snapshot and holder.addresses:
+            holder = self._begun_anew(holder)
+        self._tidy(TIDIED + len(events.dropped) + len(events.stored))
         for address in events.dropped:
             self._drop(holder, address)
         for address in events.stored:
@@ -67,9 +74,8 @@ class PrefixIndex:
         """The replica's session is down: nothing is known of it any more."""
         holder = self._holders.pop(name, None)
         if holder is not None:
-            self._drop_all(holder)
             self._leave_layout(holder)
-            self._by_bit[holder.mask.bit_length() - 1] = None
+            self._gone.append(holder)
 
     def known_blocks(self, name: str) -> int:
         """Blocks that the replica is known to have cached."""
@@ -131,18 +137,40 @@ class PrefixIndex:
             )
 
     def _drop(self, holder: _Holder, address: bytes) -> None:
-        if address not in holder.addresses:
-            return
-        holder.addresses.remove(address)
+        if address in holder.addresses:
+            holder.addresses.remove(address)
+            self._unmask(holder, address)
+
+    def _unmask(self, holder: _Holder, address: bytes) -> None:
         left = self._masks[address] & ~holder.mask
         if left:
             self._masks[address] = left
         else:
             del self._masks[address]
 
-    def _drop_all(self, holder: _Holder) -> None:
-        for address in list(holder.addresses):
-            self._drop(holder, address)
+    def _begun_anew(self, holder: _Holder) -> _Holder:
+        """A replica's successor of the same layout, of whose blocks nothing is known."""
+        layout = holder.layout
+        self.forget(holder.name)
+        successor = self._holder(holder.name)
+        self._join_layout(successor, layout)
+        return successor
+
+    def _tidy(self, count: int) -> None:
+        """Takes away so many leftovers of those that are gone; bits are free after the last."""
+        while count > 0 and self._gone:
+            holder = self._gone[-1]
+            while holder.addresses and count > 0:
+                self._unmask(holder, holder.addresses.pop())
+                count -= 1
+            if not holder.addresses:
+                self._gone.pop()
+                self._by_bit[holder.mask.bit_length() - 1] = None
+
+    def _join_layout(self, holder: _Holder, layout: Layout | None) -> None:
+        holder.layout = layout
+        if layout is not None:
+            self._members[layout] = self._members.get(layout, 0) | holder.mask
 
     def _leave_layout(self, holder: _Holder) -> None:
         if holder.layout is None:

@@ -110,7 +110,7 @@ class History(RuleBasedStateMachine):
         self.agree()
 
     def agree(self) -> None:
-        assert set(self.index._masks) == set(self.pool._block_at)
+        assert self.index._holders[NAME].addresses == set(self.pool._block_at)
         assert self.index.known_blocks(NAME) == len(self.pool._block_at)
         for prompt in PROMPTS:
             demand = Demand(model="m", token_ids=prompt, output_tokens=1, lane=Lane.SHORT)
@@ -119,7 +119,10 @@ class History(RuleBasedStateMachine):
 
     @invariant()
     def the_index_is_of_one_piece(self) -> None:
-        assert self.index.known_blocks(NAME) == len(self.index._masks)
+        holders = [*self.index._holders.values(), *self.index._gone]
+        assert set(self.index._masks) == {one for each in holders for one in each.addresses}
+        for address, mask in self.index._masks.items():
+            assert mask == sum(each.mask for each in holders if address in each.addresses)
 
 
 TestHistory = History.TestCase

@@ -126,8 +126,27 @@ def test_what_is_forgotten_leaves_nothing_behind_and_its_place_is_used_again() -
     assert index.cached_tokens(demand()) == {"b": 4}
     index.forget("b")
     index.forget("c")
-    assert index._holders == index._masks == index._members == {}
+    index.tell("d", BlockEvents(sequence=1, snapshot=True))
+    index.forget("d")
+    index._tidy(1)
+    assert not index._holders
+    assert not index._masks
+    assert not index._members
     assert not any(index._by_bit)
+
+
+def test_what_is_left_of_those_that_are_gone_goes_with_the_messages_of_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(prefix_index, "TIDIED", 3)
+    blocks = chain(PROMPT)
+    index = index_of(a=blocks, b=[], c=blocks[:1])
+    index.forget("a")
+    index.tell("b", BlockEvents(sequence=2))
+    assert index.cached_tokens(demand()) == {"c": 4}
+    assert len(index._masks) < len(blocks)
+    index.tell("b", BlockEvents(sequence=3))
+    assert list(index._masks) == blocks[:1]
 
 
 def test_a_replica_that_comes_back_as_another_version_is_known_as_that() -> None:

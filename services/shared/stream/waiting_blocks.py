@@ -8,8 +8,8 @@ from itertools import islice
 from services.shared.stream.block_changes import BlockChanges
 from services.shared.stream.blocks import BlockEvents
 
-MAX_ADDRESSES = 8192
-"""Addresses in one message, 128 KiB: the rest follows, so that tokens need not wait for all."""
+MAX_ADDRESSES = 2048
+"""Addresses in one message: the rest follows, so that tokens need not wait for all."""
 
 
 class WaitingBlocks:
