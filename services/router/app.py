@@ -11,24 +11,29 @@ from random import SystemRandom
 
 import grpc
 from tokenway.engine.v1 import engine_pb2_grpc
+from tokenway.router.v1 import router_pb2_grpc
 from tokenway.stream.v1 import stream_pb2_grpc
 
 from services.router.admission import Admission
+from services.router.balancer import Balancer
 from services.router.discovery import Discovery, sources_of
 from services.router.fleet import Fleet, FleetRules
 from services.router.journal import SpanJournal
 from services.router.membership import Membership
+from services.router.operations import Operations
 from services.router.relay import Relay
 from services.router.retry_budget import RetryBudget
 from services.router.rpc import FleetServicer
+from services.router.servicer import NAME, RouterServicer
 from services.router.settings import RouterSettings
+from services.router.versions import Versions
 from services.router.watch import watching
 from services.shared.health import Health, Readiness
 from services.shared.server import serving
 from services.shared.stream.servicer import TokenStreamServicer
 from services.shared.tasks import Tasks
 
-SERVICES = ("tokenway.stream.v1.TokenStreamService", "tokenway.engine.v1.EngineService")
+SERVICES = ("tokenway.stream.v1.TokenStreamService", "tokenway.engine.v1.EngineService", NAME)
 LAST_FRAME_S = 0.5
 """How long the ends of the last generations have to reach their callers."""
 
@@ -55,57 +60,77 @@ async def routing(settings: RouterSettings) -> AsyncIterator[Router]:
     changed = asyncio.Event()
     changed.set()
 
-    def on_change() -> None:
-        changed.set()
-        admission.pump()
-
-    clock, queue = asyncio.get_running_loop(), settings.service.queue
-    fleet = Fleet(clock, FleetRules(health=settings.service.health, room=queue.room()), on_change)
-    admission = Admission(fleet, clock, SystemRandom().random, queue.admission())
-    budget = RetryBudget(settings.service.retry)
-    relay = Relay(fleet, admission, clock, SpanJournal(), changed.set, budget=budget)
-    fleet.evacuate = relay.evacuate
-    found = settings.discovery
-    membership = Membership(
-        fleet,
-        Discovery(sources_of(settings.replicas, found.names, found.file)),
-        found.interval_s,
-    )
+    parts = _parts(settings, changed.set)
+    clock = asyncio.get_running_loop()
     async with AsyncExitStack() as stack:
         door = await stack.enter_async_context(
-            serving(
-                settings.server.address,
-                _registering(relay, FleetServicer(relay, fleet, membership.connections)),
-                SERVICES,
-                grace_s=LAST_FRAME_S,
-            )
+            serving(settings.server.address, parts.register, SERVICES, grace_s=LAST_FRAME_S)
         )
-        await stack.enter_async_context(membership.kept())
-        stack.enter_context(watching(fleet, clock))
+        await stack.enter_async_context(parts.membership.kept())
+        stack.enter_context(watching(parts.fleet, clock))
         tasks = await stack.enter_async_context(Tasks(_crashed))
-        tasks.start("readiness", _readiness(changed, fleet, relay, door.health))
-        yield Router(address=door.address, relay=relay, fleet=fleet, health=door.health)
+        tasks.start("readiness", _readiness(changed, parts, door.health))
+        yield Router(address=door.address, relay=parts.relay, fleet=parts.fleet, health=door.health)
 
 
-def _registering(relay: Relay, servicer: FleetServicer) -> Callable[[grpc.aio.Server], None]:
-    def register(server: grpc.aio.Server) -> None:
-        stream_pb2_grpc.add_TokenStreamServiceServicer_to_server(TokenStreamServicer(relay), server)
-        engine_pb2_grpc.add_EngineServiceServicer_to_server(servicer, server)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Parts:
+    """What decides, without the doors."""
 
-    return register
+    fleet: Fleet
+    relay: Relay
+    membership: Membership
+    operations: Operations
+
+    def register(self, server: grpc.aio.Server) -> None:
+        fleet = FleetServicer(self.relay, self.fleet, self.membership.connections)
+        router = RouterServicer(self.operations, asyncio.get_running_loop())
+        stream = TokenStreamServicer(self.relay)
+        stream_pb2_grpc.add_TokenStreamServiceServicer_to_server(stream, server)
+        engine_pb2_grpc.add_EngineServiceServicer_to_server(fleet, server)
+        router_pb2_grpc.add_RouterServiceServicer_to_server(router, server)
+
+
+def _parts(settings: RouterSettings, on_change: Callable[[], None]) -> _Parts:
+    """Args: on_change: called when the state of a replica, or ours, has changed."""
+
+    def changed() -> None:
+        on_change()
+        admission.pump()
+
+    clock, random, service = asyncio.get_running_loop(), SystemRandom(), settings.service
+    versions = Versions(service.balancing.versions)
+    rules = FleetRules(
+        health=service.health,
+        room=service.queue.room(),
+        versions=versions,
+        long_prompt_tokens=service.balancing.long_prompt_tokens,
+    )
+    fleet = Fleet(clock, rules, changed)
+    balancer = Balancer(service.balancing.comparison(random.randbytes(16)), versions)
+    admission = Admission(fleet, clock, random.random, service.queue.admission(), balancer)
+    budget = RetryBudget(service.retry)
+    relay = Relay(fleet, admission, clock, SpanJournal(), on_change, budget=budget)
+    fleet.evacuate = relay.evacuate
+    found = settings.discovery
+    discovery = Discovery(sources_of(settings.replicas, found.names, found.file))
+    membership = Membership(fleet, discovery, found.interval_s)
+    links = membership.connections
+    operations = Operations(fleet=fleet, admission=admission, balancer=balancer, links=links)
+    return _Parts(fleet=fleet, relay=relay, membership=membership, operations=operations)
 
 
 def _crashed(name: str, _: Exception) -> None:
     _log.error("%s ended; the router tells its readiness no more", name)
 
 
-async def _readiness(changed: asyncio.Event, fleet: Fleet, relay: Relay, health: Health) -> None:
+async def _readiness(changed: asyncio.Event, parts: _Parts, health: Health) -> None:
     """Tells READY only while a replica takes generations and the router does."""
     while True:
         await changed.wait()
         changed.clear()
-        ready = fleet.ready()
-        if relay.draining:
+        ready = parts.fleet.ready()
+        if parts.relay.draining:
             readiness = Readiness.DRAINING
         else:
             readiness = Readiness.READY if ready else Readiness.STARTING

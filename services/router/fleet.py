@@ -28,6 +28,9 @@ SWEEP_S = 0.25
 STANDSTILL_S = 1.0
 """A sweep that is so late tells of a pause of this process, not of the replicas."""
 
+MAX_NAMED = 16
+"""Replicas that an error names."""
+
 NORMAL = (Status.STARTING, Status.READY, Status.DRAINING)
 REACHABLE = (*TAKING, Status.DRAINING, Status.STARTING, Status.EJECTED)
 
@@ -36,11 +39,17 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FleetRules:
-    """How replicas are judged; without `room` there always is."""
+    """How replicas are judged, and for what; without `room` there always is.
+
+    Args:
+        versions: those that serve beside each other.
+        long_prompt_tokens: prompts from this length on use the long lane.
+    """
 
     health: HealthRules = field(default_factory=HealthRules)
     room: RoomRules | None = None
     versions: Versions = field(default_factory=Versions)
+    long_prompt_tokens: int = 4096
 
 
 class Fleet:
@@ -97,7 +106,8 @@ class Fleet:
     def named(self, name: str) -> Replica:
         """Raises NotFound for a replica that is not here."""
         if name not in self._replicas:
-            raise NotFound(f"there is no replica {name}", field="address")
+            there = ", ".join(sorted(self._replicas)[:MAX_NAMED]) or "none"
+            raise NotFound(f"there is no replica {name!r}; there is {there}", field="address")
         return self._replicas[name]
 
     def __getitem__(self, name: str) -> Replica:

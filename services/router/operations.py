@@ -35,14 +35,12 @@ class Operations:
 
     Args:
         links: the ways to the replicas, by address.
-        long_prompt_tokens: prompts from this length on use the long lane.
     """
 
     fleet: Fleet
     admission: Admission
     balancer: Balancer
     links: Mapping[str, Link]
-    long_prompt_tokens: int
 
     def replicas(self) -> list[Replica]:
         """In the order of their names."""
@@ -69,7 +67,7 @@ class Operations:
 
     def explain(self, generation: Generation) -> Explanation:
         """What would become of it now; it is not sent."""
-        demand = demand_of(generation, self.long_prompt_tokens)
+        demand = demand_of(generation, self.fleet.rules.long_prompt_tokens)
         told = explain(demand, self.fleet.snapshot(demand), self.balancer)
         if self.admission.waiting:
             return replace(told, reason=f"{told.reason}; {self.admission.waiting} wait already")

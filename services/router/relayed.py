@@ -23,8 +23,6 @@ from services.shared.stream.source import Submission
 MAX_FRUITLESS = 3
 """Replicas in a row that may fail a generation without bringing a token."""
 
-LONG_PROMPT_TOKENS = 4096
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Surroundings:
@@ -85,7 +83,7 @@ class Relayed:
         self._timer: Timer | None = None
         self._timeout_ms = generation.quality_of_service.timeout_ms
         self.deadline = None if self._timeout_ms is None else now + self._timeout_ms / 1000
-        self.demand: Demand = demand_of(generation, LONG_PROMPT_TOKENS)
+        self.demand: Demand = demand_of(generation, around.fleet.rules.long_prompt_tokens)
 
     @property
     def replica(self) -> str | None:
@@ -246,7 +244,8 @@ class Relayed:
 
     def _resume(self, avoid: frozenset[tuple[str, int]]) -> None:
         rest = self._delivery.rest(self._left_ms())
-        self.demand = demand_of(rest, LONG_PROMPT_TOKENS, self._delivery.version, avoid)
+        long = self._around.fleet.rules.long_prompt_tokens
+        self.demand = demand_of(rest, long, self._delivery.version, avoid)
         self._around.admission.resume(self)
 
     def _withdraw(self, reason: CancelReason) -> None:

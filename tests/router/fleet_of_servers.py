@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from services.router.app import Router, routing
 from services.router.replica_spec import ReplicaSpec
-from services.router.settings import RouterSettings
+from services.router.settings import RouterSettings, ServiceSettings
 from services.shared.settings import ServerSettings
 from services.shared.stream.client_session import ClientSession
 from tests.recorder import Recorder, submission
@@ -52,12 +52,16 @@ async def servers(*engines: ScriptedEngine, plays: bool = True) -> AsyncIterator
 
 @asynccontextmanager
 async def router_over(
-    addresses: list[str], *, ready: int | None = None
+    addresses: list[str],
+    *,
+    ready: int | None = None,
+    service: ServiceSettings | None = None,
 ) -> AsyncIterator[tuple[Router, ClientSession]]:
     """A router and a session to it; `ready` replicas (all when not given) are ready."""
     settings = RouterSettings(
         replicas=tuple(map(ReplicaSpec.parse, addresses)),
         server=ServerSettings(port=0, host="127.0.0.1"),
+        service=service or ServiceSettings(),
     )
     async with routing(settings) as router:
         await until(

@@ -21,6 +21,7 @@ class ScriptedEngine(engine_rpc.EngineServiceServicer):
 
     source: ScriptedSource = field(default_factory=ScriptedSource)
     model: str = MODEL
+    version: str = "weights"
     tokenizer: str = "tokenizer-1"
     has_cache: bool = True
     cached_blocks: int = 3
@@ -32,7 +33,7 @@ class ScriptedEngine(engine_rpc.EngineServiceServicer):
             raise Unavailable("loading")
         return pb.DescribeResponse(
             model=self.model,
-            model_fingerprint=f"weights of {self.model}",
+            model_fingerprint=self.version,
             tokenizer_fingerprint=self.tokenizer,
             vocabulary_size=1000,
             context_length=4096,
