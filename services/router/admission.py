@@ -2,59 +2,115 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
-from services.router.balancer import Decision, choose
-from services.router.demand import Demand
+from services.router.absences import Absences
+from services.router.balancer import Balancer, Decision
+from services.router.clock import Clock
+from services.router.demand import Demand, Lane
+from services.router.fair_queue import FairQueue
 from services.router.fleet import Fleet
-from services.shared.errors import Overloaded, ServiceError
+from services.router.returning_line import Kind, ReturningLine
+from services.router.total_load import QueueLoad
+from services.router.waiting import Applicant, Waiting
+from services.router.waiting_limit import WaitingLimit
+from services.shared.errors import ServiceError, Unavailable
+from services.shared.stream.generation import PriorityClass
 
 
-class Applicant(Protocol):
-    """A generation that wants a place. One of `go` and `refuse` is called, once, unless it leaves.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AdmissionRules:
+    """Bounds of waiting.
 
-    Attributes:
-        demand: what it asks.
-        deadline: on the router's clock; None when it has no end.
+    Args:
+        max_waiting: new generations that wait at a time.
+        wait_for_replica_s: how long those that were taken wait for a replica while there is none.
+        tenant_weights: shares of tenants against the others'; 1 for who is not named.
     """
 
-    @property
-    def demand(self) -> Demand: ...
-
-    @property
-    def deadline(self) -> float | None: ...
-
-    def go(self, decision: Decision) -> None:
-        """It has a place at a replica."""
-
-    def refuse(self, error: ServiceError) -> None:
-        """It will get none."""
+    max_waiting: int = 2048
+    wait_for_replica_s: float = 30.0
+    tenant_weights: Mapping[str, float] = field(default_factory=dict)
 
 
 class Admission:
-    """Gives places at replicas.
+    """Gives places at replicas: to those that lost one first, then as the fair queue has it.
+
+    A new generation that no replica could take is refused at once. What waits is kept while
+    replicas go and come again. The first in the order that finds no room closes its lane for all
+    behind it, so that large prompts are not overtaken for ever, and the other lane goes on.
 
     Args:
         fleet: where the places are.
+        clock: for waits.
+        random: numbers from 0 to 1, for jitter.
+        rules: bounds of waiting.
+        balancer: chooses among the places.
     """
 
-    def __init__(self, fleet: Fleet) -> None:
+    def __init__(
+        self,
+        fleet: Fleet,
+        clock: Clock,
+        random: Callable[[], float],
+        rules: AdmissionRules | None = None,
+        balancer: Balancer | None = None,
+    ) -> None:
+        rules = rules or AdmissionRules()
         self._fleet = fleet
+        self._balancer = balancer or Balancer()
+        self._queue = FairQueue(clock, rules.max_waiting, rules.tenant_weights)
+        self._limit = WaitingLimit(self._queue, clock, random)
+        self._waiting: dict[Applicant, Waiting] = {}
+        self._returning = ReturningLine()
+        self._absences = Absences(clock, rules.wait_for_replica_s, self._give_up)
+        self._pumping = False
+        self._stale = False
 
     @property
     def waiting(self) -> int:
-        return 0
+        return len(self._queue) + len(self._returning)
+
+    def load(self) -> QueueLoad:
+        """What waits now."""
+        returning = self._returning.tokens
+        wait_s = self._queue.backlog_s(Lane.SHORT, returning[Lane.SHORT])
+        return QueueLoad(
+            waiting=self.waiting,
+            tokens=self._queue.tokens() + sum(returning.values()),
+            expected_wait_ms=round(1000 * wait_s),
+            refusing=self._queue.refuses_all(),
+        )
 
     def enter(self, applicant: Applicant) -> None:
         """A new generation; it may `go` before this returns.
 
+        A deadline that comes before the expected start is refused like a full queue is, with
+        RESOURCE_EXHAUSTED: its time is not over yet, and elsewhere or later it may well be served.
+
         Raises:
             ServiceError: it is not taken; the applicant hears nothing more.
         """
-        decision = choose(applicant.demand, self._fleet.snapshot(applicant.demand))
-        if decision is None:
-            raise Overloaded("all replicas are full")
-        applicant.go(decision)
+        newcomer = Waiting.of(applicant)
+        held_up = self._holds_up(newcomer.demand)
+        decision = None if held_up else self._place(newcomer.demand)
+        if decision is not None:
+            self._queue.pass_by(newcomer)
+            applicant.go(decision)
+            return
+        returning = self._returning.tokens[newcomer.demand.lane]
+        displaced = self._limit.make_way(newcomer, returning)
+        if held_up:
+            self._balancer.select(newcomer.demand, self._fleet.snapshot(newcomer.demand))
+        if displaced is not None:
+            self._withdraw(displaced.applicant)
+        self._waiting[applicant] = newcomer
+        self._queue.add(newcomer)
+        if held_up and self._is_next(newcomer):
+            self.pump()
+        if displaced is not None:
+            displaced.applicant.refuse(self._limit.displaced(displaced, returning))
 
     def resume(self, applicant: Applicant) -> None:
         """One that had a place and lost it: it goes before all new ones and is never too many.
@@ -62,10 +118,137 @@ class Admission:
         Raises:
             ServiceError: no place can be had.
         """
-        self.enter(applicant)
+        demand = applicant.demand
+        kind = Kind.of(demand)
+        if self._returning.first(kind) is None:
+            outcome = self._place_kept(kind, demand)
+            if isinstance(outcome, Decision):
+                applicant.go(outcome)
+                return
+            if isinstance(outcome, ServiceError) and not self._is_awaited(outcome):
+                raise outcome
+        self._returning.add(kind, applicant)
 
     def leave(self, applicant: Applicant) -> None:
         """It wants no place any more; does nothing when it does not wait."""
+        waiting = self._waiting.get(applicant)
+        blocked_others = waiting is None or self._is_next(waiting)
+        if self._withdraw(applicant) and blocked_others:
+            self.pump()
+
+    def correct(self, priority_class: PriorityClass, tenant: str, tokens: int) -> None:
+        """A generation has ended that cost so many tokens more than `expected_cost`, or fewer."""
+        self._queue.correct(priority_class, tenant, tokens)
 
     def pump(self) -> None:
         """Places may have become free: lets those go that have one."""
+        self._stale = True
+        if self._pumping:
+            return
+        self._pumping = True
+        try:
+            while self._stale and self.waiting:
+                self._stale = False
+                self._serve()
+        finally:
+            self._pumping = False
+
+    def _serve(self) -> None:
+        closed = {kind.lane for kind in self._returning.kinds() if self._serve_returning(kind)}
+        while (waiting := self._queue.first(closed)) is not None:
+            self._serve_new(waiting, closed)
+
+    def _serve_returning(self, kind: Kind) -> bool:
+        """Whether one of the kind waits for room, so that nothing new of its lane may go."""
+        while (applicant := self._returning.first(kind)) is not None:
+            outcome = self._place_kept(kind, applicant.demand)
+            if outcome is None or self._is_awaited(outcome):
+                return outcome is None
+            self._withdraw(applicant)
+            _tell(applicant, outcome)
+        return False
+
+    def _serve_new(self, waiting: Waiting, closed: set[Lane]) -> None:
+        lane = waiting.demand.lane
+        outcome = self._place_kept(Kind(lane), waiting.demand)
+        if outcome is None or self._is_awaited(outcome):
+            closed.add(lane)
+            return
+        if isinstance(outcome, Decision):
+            del self._waiting[waiting.applicant]
+            self._queue.take(waiting, closed)
+        else:
+            self._withdraw(waiting.applicant)
+        _tell(waiting.applicant, outcome)
+
+    def _holds_up(self, demand: Demand) -> bool:
+        """Whether something waits for room that goes before a newcomer."""
+        return self._queue.holds_up(demand) or any(
+            kind.lane is demand.lane and kind not in self._absences
+            for kind in self._returning.kinds()
+        )
+
+    def _is_next(self, waiting: Waiting) -> bool:
+        others = {lane for lane in Lane if lane is not waiting.demand.lane}
+        return self._queue.first(others) is waiting
+
+    def _place(self, demand: Demand) -> Decision | None:
+        return self._balancer.place(demand, self._fleet.snapshot(demand))
+
+    def _place_kept(self, kind: Kind, demand: Demand) -> Decision | ServiceError | None:
+        """As `_place`, for one that is kept while no replica could take it."""
+        try:
+            decision = self._place(demand)
+        except ServiceError as error:
+            if self._is_awaited(error):
+                self._absences.begin(kind)
+            return error
+        self._absences.end(kind)
+        return decision
+
+    def _is_awaited(self, outcome: Decision | ServiceError) -> bool:
+        """Whether a replica is waited for that may come."""
+        return isinstance(outcome, Unavailable) and self._absences.wait_s > 0
+
+    def _give_up(self, kind: Kind) -> None:
+        """No replica has come in time."""
+        kept = self._returning.of(kind)
+        if kind == Kind(kind.lane):
+            kept += [waiting.applicant for waiting in self._queue.in_lane(kind.lane)]
+        reason = self._why_none(kept[0].demand) if kept else None
+        if reason is not None:
+            error = Unavailable(f"{reason}; waited {self._absences.wait_s:g} s for one")
+            for applicant in kept:
+                if self._withdraw(applicant):
+                    applicant.refuse(error)
+        self.pump()
+
+    def _why_none(self, demand: Demand) -> str | None:
+        try:
+            self._balancer.select(demand, self._fleet.snapshot(demand))
+        except Unavailable as error:
+            return error.message
+        except ServiceError:
+            pass
+        return None
+
+    def _withdraw(self, applicant: Applicant) -> bool:
+        """Takes it from where it waits; False if it does not."""
+        waiting = self._waiting.pop(applicant, None)
+        if waiting is not None:
+            self._queue.remove(waiting)
+            kind = Kind(waiting.demand.lane)
+        elif applicant in self._returning:
+            kind = self._returning.remove(applicant)
+        else:
+            return False
+        if self._returning.first(kind) is None and not self._queue.waits_in(kind.lane):
+            self._absences.end(kind)
+        return True
+
+
+def _tell(applicant: Applicant, outcome: Decision | ServiceError) -> None:
+    if isinstance(outcome, Decision):
+        applicant.go(outcome)
+    else:
+        applicant.refuse(outcome)

@@ -72,12 +72,12 @@ class Relay:
         return relayed.cancel
 
     def load(self) -> Load:
-        """The sum over the fleet; STARTING while no replica is ready."""
+        """The sum over the fleet and what waits before it; STARTING while no replica is ready."""
         if self.draining:
             state = ReplicaState.DRAINING
         else:
             state = ReplicaState.READY if self._fleet.ready() else ReplicaState.STARTING
-        return total_load(state, self._fleet.loads())
+        return total_load(state, self._fleet.loads(), self._admission.load())
 
     def leave(self) -> None:
         """Tells callers that nothing new should come; what comes all the same is taken."""

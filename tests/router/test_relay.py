@@ -20,7 +20,7 @@ from services.shared.stream.events import (
 )
 from services.shared.stream.load import ReplicaState
 from tests.recorder import Recorder, submission
-from tests.router.world import World
+from tests.router.world import WAIT_S, World
 from tests.scripted_source import SEED, oracle
 
 LOST = Failed(code=Code.UNAVAILABLE, message="the session ended", retryable=True)
@@ -123,7 +123,12 @@ def test_without_another_replica_the_failure_is_told_with_the_state_of_the_fleet
     world, recorder = World("a"), Recorder()
     world.relay.submit(submission("x", recorder))
     fail(world, "a", "x")
-    message = "the session ended; no replica can take the generation; of 1: 1 failed it"
+    assert recorder.events == [], "a replica may come"
+    world.clock.pass_time(WAIT_S)
+    message = (
+        "the session ended; no replica can take the generation; of 1: 1 failed it; "
+        "waited 30 s for one"
+    )
     assert recorder.events == [Failed(code=Code.UNAVAILABLE, message=message, retryable=True)]
 
 
@@ -141,8 +146,9 @@ def test_a_replica_that_does_not_take_it_at_once_is_passed_over(
     world.relay.submit(submission("y", nowhere))
     assert nowhere.events == []
     world.clock.pass_time(0)
+    world.clock.pass_time(WAIT_S)
     assert isinstance(nowhere.last, Failed)
-    assert nowhere.last.message.endswith("of 2: 2 failed it")
+    assert nowhere.last.message.endswith("of 2: 2 failed it; waited 30 s for one")
     assert world.outcomes[0].end == f"failed: {error.code.name.lower()}"
     play(world)
     assert world.outstanding() == {"a": 0, "b": 0}

@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from services.shared.errors import Code
 from services.shared.stream.events import Cancel, CancelReason, Failed, Finished
 from tests.recorder import Recorder, submission
-from tests.router.world import World
+from tests.router.world import WAIT_S, World
 from tests.scripted_source import oracle
 
 LOST = Failed(code=Code.UNAVAILABLE, message="the session ended", retryable=True)
@@ -70,6 +70,9 @@ class History(RuleBasedStateMachine):
             assert ends in ([], recorder.events[-1:])
 
     def teardown(self) -> None:
+        for _ in range(9):
+            self.step()
+        self.world.clock.pass_time(WAIT_S)
         for _ in range(9):
             self.step()
         assert set(self.world.outstanding().values()) == {0}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from services.router.admission import Admission
+from services.router.admission import Admission, AdmissionRules
 from services.router.fleet import Fleet
 from services.router.outcome import Outcome
 from services.router.relay import Relay
@@ -13,6 +13,9 @@ from services.shared.stream.generation import Generation
 from tests.router.identity import IDENTITY
 from tests.router.manual_clock import ManualClock
 from tests.scripted_source import ScriptedSource
+
+WAIT_S = 30.0
+"""How long a generation that lost its replica waits for another one."""
 
 
 @dataclass
@@ -49,7 +52,9 @@ class World:
             self.fleet.add(Replica(name, source))
             self.report(name)
             self.fleet.tell_identity(name, IDENTITY)
-        self.relay = Relay(self.fleet, Admission(self.fleet), self.clock, self.notes)
+        rules = AdmissionRules(wait_for_replica_s=WAIT_S)
+        admission = Admission(self.fleet, self.clock, lambda: 0.5, rules)
+        self.relay = Relay(self.fleet, admission, self.clock, self.notes)
 
     def report(self, name: str) -> None:
         """The replica's load arrives."""

@@ -1,0 +1,139 @@
+"""What waits of one class, in the order in which it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+
+from services.router.demand import Lane
+from services.router.fair_share import FairShare
+from services.router.ranking import Ranking
+from services.router.tenant_line import TenantLine
+from services.router.waiting import Waiting
+
+
+class WaitingLine:
+    """Tenants share by tokens, as their weights say; what a lane cannot take holds up no other.
+
+    Args:
+        weights: tenants' shares against the others'; 1 for who is not named.
+    """
+
+    def __init__(self, weights: Mapping[str, float]) -> None:
+        self._weights = weights
+        self._share: FairShare[str] = FairShare(self.weight)
+        self._tenants: dict[str, TenantLine] = {}
+        self._by_account: dict[Lane, Ranking[str]] = {lane: Ranking() for lane in Lane}
+        self._by_places: Ranking[str] = Ranking()
+        self._floors = dict.fromkeys(Lane, 0.0)
+        self._waiting = 0
+        self.tokens = dict.fromkeys(Lane, 0)
+
+    def __len__(self) -> int:
+        return self._waiting
+
+    def weight(self, tenant: str) -> float:
+        return self._weights.get(tenant, 1.0)
+
+    def waits_in(self, lane: Lane) -> bool:
+        return len(self._by_account[lane]) > 0
+
+    def in_lane(self, lane: Lane) -> list[Waiting]:
+        """All that wait in a lane."""
+        tenants = self._by_account[lane]
+        return [one for tenant in tenants for one in self._tenants[tenant].in_lane(lane)]
+
+    def add(self, waiting: Waiting) -> None:
+        tenant, lane = waiting.demand.tenant, waiting.demand.lane
+        if tenant not in self._tenants:
+            self._tenants[tenant] = TenantLine()
+            self._share.begin(tenant)
+        line = self._tenants[tenant]
+        line.add(waiting)
+        self._by_account[lane].place(tenant, self._share[tenant])
+        self._by_places.place(tenant, len(line) / self.weight(tenant))
+        self._waiting += 1
+        self.tokens[lane] += waiting.tokens
+
+    def remove(self, waiting: Waiting) -> None:
+        tenant, lane = waiting.demand.tenant, waiting.demand.lane
+        line = self._tenants[tenant]
+        line.remove(waiting)
+        self._waiting -= 1
+        self.tokens[lane] -= waiting.tokens
+        self._by_places.place(tenant, len(line) / self.weight(tenant))
+        if lane not in line.lanes():
+            self._by_account[lane].remove(tenant)
+        if not len(line):
+            del self._tenants[tenant]
+            self._by_places.remove(tenant)
+            self._share.end(tenant)
+
+    def first(self, closed: AbstractSet[Lane] = frozenset()) -> Waiting | None:
+        """Who goes next through a lane that is not closed."""
+        tenants = [
+            (max(self._share[tenant], self._floors[lane]), tenant)
+            for lane, by_account in self._by_account.items()
+            if lane not in closed and (tenant := by_account.first()) is not None
+        ]
+        if not tenants:
+            return None
+        return self._tenants[min(tenants, key=lambda pair: pair[0])[1]].first(closed)
+
+    def take(self, waiting: Waiting, closed: AbstractSet[Lane]) -> None:
+        """The first goes; what waits in a closed lane gets no credit for that."""
+        tenant = waiting.demand.tenant
+        start = self._share.serve(tenant, waiting.tokens, self._floors[waiting.demand.lane])
+        for lane in Lane:
+            if lane in closed:
+                self._floors[lane] = max(self._floors[lane], start)
+        self._tenants[tenant].serve(waiting, closed)
+        self._rank(tenant)
+        self.remove(waiting)
+
+    def charge(self, tenant: str, tokens: float) -> None:
+        """Adds tokens that were served out of turn, or takes away such as were not needed."""
+        self._share.charge(tenant, tokens)
+        if tenant in self._tenants:
+            self._rank(tenant)
+
+    def displaceable_by(self, tenant: str) -> Waiting | None:
+        """The newest of the tenant with the most places by weight.
+
+        None if that would leave it fewer than `tenant` then has.
+        """
+        most = self._by_places.last()
+        if most is None or most == tenant:
+            return None
+        own = len(self._tenants[tenant]) if tenant in self._tenants else 0
+        left = len(self._tenants[most]) - 1
+        fair = left / self.weight(most) >= (own + 1) / self.weight(tenant)
+        return self._tenants[most].newest() if fair else None
+
+    def newest(self) -> Waiting | None:
+        """The newest of the tenant with the most places."""
+        most = self._by_places.last()
+        return None if most is None else self._tenants[most].newest()
+
+    def tenants(self) -> AbstractSet[str]:
+        return self._tenants.keys()
+
+    def tokens_before(self, newcomer: Waiting) -> float:
+        """Tokens that go through its lane before a newcomer, if nobody else comes.
+
+        Until its tenant's turn, each other tenant gets as much as its account allows.
+        """
+        demand = newcomer.demand
+        mine, lane = self._tenants.get(demand.tenant), demand.lane
+        own = mine.tokens_before(lane, newcomer.applicant.deadline) if mine is not None else 0.0
+        turn = self._share[demand.tenant] + own / self.weight(demand.tenant)
+        others = (
+            min((turn - self._share[other]) * self.weight(other), self._tenants[other].tokens[lane])
+            for other in self._by_account[lane]
+            if other != demand.tenant
+        )
+        return own + sum(tokens for tokens in others if tokens > 0)
+
+    def _rank(self, tenant: str) -> None:
+        for lane in self._tenants[tenant].lanes():
+            self._by_account[lane].place(tenant, self._share[tenant])
