@@ -40,7 +40,11 @@ class Connection:
         self._channel = open_channel(address)
         self.engine = rpc.EngineServiceStub(self._channel)
         self._session = ClientSession(
-            self._channel, address, self._tell_load, on_blocks=partial(fleet.tell_blocks, address)
+            self._channel,
+            address,
+            self._tell_load,
+            on_blocks=partial(fleet.tell_blocks, address),
+            on_fault=partial(fleet.tell_fault, address),
         )
         self._cuttable = Cuttable(self._session.run)
         self._fleet = fleet

@@ -18,8 +18,9 @@ from services.router.room import RoomRules, has_room
 from services.router.status import TAKING, Identity, Status, Verdict
 from services.router.ticks import Ticks
 from services.router.versions import Versions
-from services.shared.errors import NotFound
+from services.shared.errors import Code, NotFound
 from services.shared.stream.blocks import BlockEvents
+from services.shared.stream.events import Failed
 from services.shared.stream.load import Load
 
 SWEEP_S = 0.25
@@ -157,6 +158,13 @@ class Fleet:
         """Block events that came from a replica."""
         if name in self._replicas:
             self.index.tell(name, events)
+
+    def tell_fault(self, name: str, message: str) -> None:
+        """A breach of the protocol that no generation bears; the session's log tells of it."""
+        replica = self._replicas.get(name)
+        if replica is not None:
+            fault = Failed(code=Code.DATA_LOSS, message=message, retryable=True)
+            replica.tell_failure(self._clock.time(), fault)
 
     def snapshot(self, demand: Demand) -> Snapshot:
         """The fleet as `demand` meets it now."""

@@ -75,6 +75,14 @@ def test_time_alone_makes_a_silent_replica_degraded_and_stuck_and_tells_it() -> 
     assert bed.statuses() == {"a": Status.READY, "b": Status.READY}
 
 
+def test_breaches_of_the_protocol_that_no_generation_bears_count_too() -> None:
+    bed = Swept("a", "b")
+    for _ in range(3):
+        bed.fleet.tell_fault("a", "events for a stream that was never begun")
+    assert bed.statuses() == {"a": Status.EJECTED, "b": Status.READY}
+    bed.fleet.tell_fault("unknown", "it has just been removed")
+
+
 def test_a_stop_ends_the_sweeps() -> None:
     bed = Swept("a")
     bed.fleet.stop()
