@@ -17,6 +17,7 @@ MODULES = (
     "codec_prompt",
     "codec_stream",
     "router_session",
+    "fleet_size",
     "scheduling",
     "prefix_index",
     "long_prompt",
