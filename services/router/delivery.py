@@ -46,6 +46,12 @@ class Delivery:
         """The first token has come."""
         self._first_at = now
 
+    def cost(self) -> int:
+        """Tokens that one undisturbed replica would have computed and drawn by now."""
+        if self.accepted is None:
+            return 0
+        return self.accepted.prompt_tokens - _total(self.accepted.cached_tokens) + len(self.ids)
+
     def rest(self, left_ms: int | None) -> Generation:
         """The generation from here on: no token is drawn twice, and all with one seed.
 

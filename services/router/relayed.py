@@ -16,6 +16,7 @@ from services.router.giving_up import given_up, without_place
 from services.router.leg import Leg
 from services.router.outcome import Journal, Outcome
 from services.router.retry_budget import RetryBudget
+from services.router.waiting import expected_cost
 from services.shared.errors import Code, ServiceError
 from services.shared.stream.events import CancelReason, Event, Failed, Finished, Tokens
 from services.shared.stream.source import Submission
@@ -51,6 +52,7 @@ class Relayed:
         "_around",
         "_avoid",
         "_cause",
+        "_charged",
         "_continuations",
         "_delivery",
         "_entry",
@@ -84,6 +86,7 @@ class Relayed:
         self._timeout_ms = generation.quality_of_service.timeout_ms
         self.deadline = None if self._timeout_ms is None else now + self._timeout_ms / 1000
         self.demand: Demand = demand_of(generation, around.fleet.rules.long_prompt_tokens)
+        self._charged = expected_cost(self.demand)
 
     @property
     def replica(self) -> str | None:
@@ -146,6 +149,7 @@ class Relayed:
         if self._sink is not _ended:
             self._withdraw(reason)
             self._end(f"cancelled: {reason.name.lower()}")
+            self._around.admission.pump()
 
     def break_off(self, failed: Failed) -> None:
         """Cancels the generation at its replica and tells the caller why."""
@@ -153,6 +157,7 @@ class Relayed:
             late = failed.code is Code.DEADLINE_EXCEEDED
             self._withdraw(CancelReason.DEADLINE if late else CancelReason.UNSPECIFIED)
             self._fail(failed)
+            self._around.admission.pump()
 
     def _expire(self) -> None:
         message = f"{self._timeout_ms} ms are over after {len(self._ids)} tokens"
@@ -256,8 +261,6 @@ class Relayed:
             leg.end()
         if leg is None or self._moving:
             self._around.admission.leave(self)
-        if leg is not None:
-            self._around.admission.pump()
 
     def _fail(self, failed: Failed) -> None:
         sink = self._sink
@@ -268,6 +271,9 @@ class Relayed:
         self._sink = _ended
         if self._timer is not None:
             self._timer.cancel()
+        if self._legs:
+            spent = self._delivery.cost() - self._charged
+            self._around.admission.correct(self.demand.priority_class, self.demand.tenant, spent)
         last = self._last
         self._entry.close(
             Outcome(
