@@ -15,7 +15,7 @@ COMMANDS = {
     "model": ("services.launcher.model", "make a model folder (model import)"),
     "probe": ("services.launcher.health_probe", "ask a service whether it can serve"),
     "engine": ("services.engine.__main__", "run one engine"),
-    "router": ("services.router.__main__", "run one router"),
+    "router": ("services.launcher.router_command", "run one router, or operate one (router list)"),
     "codec": ("services.codec.__main__", "run one codec"),
 }
 """Each command's module, imported only for it: a router's machine has no torch."""

@@ -32,6 +32,7 @@ def test_a_router_and_a_probe_need_neither_torch_nor_numpy() -> None:
         "import sys; from services.launcher.__main__ import main, COMMANDS\n"
         "from importlib import import_module\n"
         "for name in ('probe', 'router', 'chat', 'up'): import_module(COMMANDS[name][0])\n"
+        "import_module('services.router.__main__')\n"
         "print({'torch', 'numpy', 'tokenizers', 'jinja2'} & set(sys.modules))"
     )
     command = [sys.executable, "-c", script]

@@ -185,7 +185,7 @@ def test_a_drained_replica_takes_nothing_until_that_is_undone() -> None:
     assert bed.statuses()["a"] is Status.DRAINING
     bed.fleet.drain("a", undo=True)
     assert bed.statuses()["a"] is Status.READY
-    with pytest.raises(NotFound, match="no replica c"):
+    with pytest.raises(NotFound, match="no replica 'c'; there is a, b"):
         bed.fleet.drain("c")
 
 
