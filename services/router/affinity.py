@@ -17,8 +17,9 @@ come are computed many in a step."""
 HOME = 0.5
 """Share of a prompt that is taken to be cached at its session's home while no more is known."""
 
-MEMORY = 0.1
-"""What each of a generation's tokens costs, in tokens, where half of the memory is in use."""
+MEMORY = 0.02
+"""What each of a generation's tokens costs, in tokens, where half of the memory is in use: as much
+as to compute it where nine tenths are."""
 
 LEAST_FREE = 0.02
 

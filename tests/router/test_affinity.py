@@ -39,7 +39,7 @@ def test_the_parts_of_the_cost_are_told() -> None:
         Decision(
             replica="a",
             reason="prefix 512 of 640 cached, 128 to compute, 300 ahead, "
-            "8471 for memory 95% used; 2 ready",
+            "1694 for memory 95% used; 2 ready",
         )
     )
     light = decided(demand(640), ready("a", weight=0.5)).reason
