@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from services.router.admission import Admission, AdmissionRules
 from services.router.fleet import Fleet, FleetRules
 from services.router.outcome import Outcome
 from services.router.relay import Relay
 from services.router.replica import Replica
+from services.router.retry_budget import RetryBudget, RetryRules
 from services.router.room import RoomRules
+from services.router.versions import Versions
+from services.shared.errors import Code
+from services.shared.stream.events import Failed
 from services.shared.stream.generation import Generation
 from tests.router.identity import IDENTITY
 from tests.router.manual_clock import ManualClock
@@ -17,6 +21,8 @@ from tests.scripted_source import ScriptedSource
 
 WAIT_S = 30.0
 """How long a generation that lost its replica waits for another one."""
+
+LOST = Failed(code=Code.UNAVAILABLE, message="the session ended", retryable=True)
 
 
 @dataclass
@@ -42,30 +48,69 @@ class Notes:
 
 
 class World:
-    """A relay and what is around it; each replica is up and of one model, and has room."""
+    """A relay and what is around it; each replica is up and of one model."""
 
-    def __init__(self, *names: str, room: RoomRules | None = None, max_waiting: int = 100) -> None:
+    def __init__(
+        self,
+        *names: str,
+        room: RoomRules | None = None,
+        max_waiting: int = 100,
+        versions: Versions | None = None,
+        retries: RetryRules | None = None,
+    ) -> None:
         self.clock = ManualClock()
         self.notes = Notes()
         self.sources = {name: ScriptedSource() for name in names}
-        self.fleet = Fleet(self.clock, FleetRules(room=room))
-        for name, source in self.sources.items():
-            self.fleet.add(Replica(name, source))
-            self.report(name)
-            self.fleet.tell_identity(name, IDENTITY)
+        self.fleet = Fleet(
+            self.clock, FleetRules(room=room, versions=versions or Versions()), self._changed
+        )
         rules = AdmissionRules(max_waiting=max_waiting, wait_for_replica_s=WAIT_S)
         self.admission = Admission(self.fleet, self.clock, lambda: 0.5, rules)
-        self.relay = Relay(self.fleet, self.admission, self.clock, self.notes)
+        self.budget = RetryBudget(retries or RetryRules())
+        self.relay = Relay(self.fleet, self.admission, self.clock, self.notes, budget=self.budget)
+        self.fleet.evacuate = self.relay.evacuate
+        for name, source in self.sources.items():
+            self.fleet.add(Replica(name, source))
+            self.come_again(name)
+
+    def come_again(self, name: str, version: str = IDENTITY.version) -> None:
+        """The replica's session comes up and it describes itself."""
+        self.report(name)
+        self.fleet.tell_identity(name, replace(IDENTITY, version=version))
 
     def report(self, name: str) -> None:
         """The replica's load arrives."""
         self.fleet.tell_load(name, self.sources[name].load())
 
-    def come_again(self, name: str) -> None:
-        """The replica is up after it was gone."""
-        self.report(name)
-        self.fleet.tell_identity(name, IDENTITY)
-        self.admission.pump()
+    def lose(self, name: str, request: str, failed: Failed = LOST) -> None:
+        """The replica loses one generation."""
+        self.sources[name].running.pop(request).emit(failed)
+
+    def die(self, name: str) -> None:
+        """The replica's session ends, with all its generations."""
+        self.fleet.tell_load(name, None)
+        for request in list(self.sources[name].running):
+            self.lose(name, request)
+
+    def play(self, steps: int = 10) -> None:
+        for _ in range(steps):
+            for source in self.sources.values():
+                source.step()
+
+    def pass_time(self, seconds: float) -> None:
+        """Time goes by; replicas that are up tell their loads, and the fleet is looked at."""
+        self.clock.pass_time(seconds)
+        for replica in self.fleet:
+            if replica.load is not None:
+                self.report(replica.name)
+        self.fleet.sweep()
+
+    def where(self, request: str) -> str | None:
+        """The replica that has a generation."""
+        (name,) = [name for name, source in self.sources.items() if request in source.running] or [
+            None
+        ]
+        return name
 
     def outstanding(self) -> dict[str, int]:
         return {name: self.fleet[name].outstanding_tokens for name in self.sources}
@@ -73,3 +118,6 @@ class World:
     @property
     def outcomes(self) -> list[Outcome]:
         return [note.outcome for note in self.notes.entries if note.outcome is not None]
+
+    def _changed(self) -> None:
+        self.admission.pump()
