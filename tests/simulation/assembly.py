@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from random import Random
 
 from services.engine.admission import Admission as EngineAdmission
 from services.engine.admission import ServedModel
+from services.engine.block_feed import BlockFeed
 from services.engine.blocks import BlockPool
 from services.engine.collector import Collector
 from services.engine.engine import Engine
@@ -18,11 +20,14 @@ from services.engine.scheduler import Limits, Scheduler
 from services.engine.sequence import Sequence
 from services.engine.stopping import Stopper
 from services.router.admission import Admission
+from services.router.balancer import Balancer
+from services.router.demand import Lane
 from services.router.fleet import Fleet, FleetRules
-from services.router.health import HealthRules
 from services.router.relay import Relay
 from services.router.replica import Replica
-from services.router.status import Identity
+from services.router.retry_budget import RetryBudget
+from services.router.status import Identity, Status
+from services.router.watch import watching
 from services.shared.stream.blocks import BlockEvents
 from services.shared.stream.events import Cancel
 from services.shared.stream.generation import Generation
@@ -37,13 +42,24 @@ from tests.simulation.notes import Notes
 from tests.simulation.oracle import END_OF_TEXT_IDS, VOCABULARY
 from tests.simulation.parameters import EngineParameters
 from tests.simulation.requests import MODEL
+from tests.simulation.router_rules import RouterRules
 from tests.simulation.session import Session
 from tests.simulation.virtual_time import VirtualLoop
 
 TIMEOUT_MS = 600_000
 FINGERPRINT = "weights"
 LAYOUT = "layout"
-IDENTITY = Identity(model=MODEL, version=FINGERPRINT, tokenizer_fingerprint="words")
+
+
+def identity(block_size: int) -> Identity:
+    """What engines of that block size say that they serve."""
+    return Identity(
+        model=MODEL,
+        version=FINGERPRINT,
+        tokenizer_fingerprint="words",
+        layout_id=LAYOUT,
+        block_size=block_size,
+    )
 
 
 class _Seeds(EngineAdmission):
@@ -106,7 +122,7 @@ def engine_parts(
     engine = Engine(
         _Seeds(model, random), steps, DeviceMonitor(0), parameters.max_concurrency, _Automata()
     )
-    return Parts(engine, steps, runner)
+    return Parts(engine, steps, BlockFeed(steps), runner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,27 +131,52 @@ class ReplicaFigures:
 
     name: str
     status: str
+    is_described: bool
     counts: Counts
 
 
 class Router:
     """The domain parts of one router."""
 
-    def __init__(self, loop: VirtualLoop, random: Random, notes: Notes) -> None:
-        self.clock = LifeClock(loop)
-        self.fleet = Fleet(self.clock, FleetRules(health=_health_rules(random)))
-        self.admission = Admission(self.fleet)
-        self.relay = Relay(self.fleet, self.admission, self.clock, notes)
+    def __init__(self, loop: VirtualLoop, random: Random, notes: Notes, rules: RouterRules) -> None:
+        self.rules = rules
+        self.clock = clock = LifeClock(loop)
+        fleet_rules = FleetRules(
+            health=rules.health,
+            room=rules.queue.room(),
+            long_prompt_tokens=rules.balancing.long_prompt_tokens,
+        )
+        self.fleet = Fleet(clock, fleet_rules, self._pump)
+        balancer = Balancer(rules.balancing.comparison(random.randbytes(16)))
+        queue = rules.queue.admission()
+        self.admission = Admission(self.fleet, clock, random.random, queue, balancer)
+        budget = RetryBudget(rules.retry)
+        self.relay = Relay(self.fleet, self.admission, clock, notes, budget=budget)
         self.fleet.evacuate = self.relay.evacuate
-        self.fleet.start()
-        self._names: list[str] = []
+        self._watch = ExitStack()
+        self._watch.enter_context(watching(self.fleet, clock))
+
+    def _pump(self) -> None:
+        self.admission.pump()
 
     def submit(self, submission: Submission) -> Cancel:
         return self.relay.submit(submission)
 
-    def add(self, name: str, session: Session) -> None:
-        self._names.append(name)
-        self.fleet.add(Replica(name, session))
+    def add(self, session: Session, pool: Lane | None) -> None:
+        lanes = frozenset(Lane) if pool is None else frozenset({pool})
+        self.fleet.add(Replica(session.name, session, lanes=lanes))
+
+    def remove(self, name: str) -> None:
+        self.fleet.remove(name)
+
+    def drain_replica(self, name: str, *, undo: bool) -> None:
+        self.fleet.drain(name, undo=undo)
+
+    def set_weight(self, name: str, weight: float) -> None:
+        self.fleet.set_weight(name, weight)
+
+    def running_at(self, name: str) -> int:
+        return self.fleet[name].running
 
     def tell_load(self, name: str, load: Load | None) -> None:
         self.fleet.tell_load(name, load)
@@ -144,17 +185,17 @@ class Router:
         self.fleet.tell_identity(name, identity)
 
     def tell_blocks(self, name: str, events: BlockEvents) -> None:
-        """The router does not look at them yet."""
+        self.fleet.tell_blocks(name, events)
 
     def tell_fault(self, name: str, fault: str) -> None:
-        """The router does not count them yet."""
+        self.fleet.tell_fault(name, fault)
 
     async def drain(self, timeout_s: float) -> None:
         await self.relay.drain(timeout_s)
 
     def close(self) -> None:
         """Nothing of it goes on."""
-        self.fleet.stop()
+        self._watch.close()
         self.clock.end()
 
     @property
@@ -162,26 +203,17 @@ class Router:
         return self.admission.waiting
 
     @property
+    def new_waiting(self) -> int:
+        """Those that had no place yet, whose number is bounded."""
+        return len(self.admission._queue)
+
+    @property
     def running(self) -> int:
         """Generations that have not ended."""
         return len(self.relay._running)
 
     def replicas(self) -> Iterator[ReplicaFigures]:
-        for name in self._names:
-            replica = self.fleet[name]
+        for replica in self.fleet:
             counts = Counts(replica.running, replica.outstanding_tokens, replica.pending_tokens)
-            yield ReplicaFigures(name, replica.status.value, counts)
-
-
-def _health_rules(random: Random) -> HealthRules:
-    """Such as an operator may set; what is told about them holds for all."""
-    degraded_after_s = random.uniform(1.5, 3)
-    return HealthRules(
-        degraded_after_s=degraded_after_s,
-        stuck_after_s=degraded_after_s + random.uniform(0, 5),
-        load_valid_s=random.uniform(1.5, 4),
-        slow_first_token_s=random.choice((0.5, 30)),
-        ejection_threshold=random.randint(1, 4),
-        ejection_s=random.uniform(0.5, 5),
-        max_ejected_share=random.choice((0, 0.3, 0.5, 1)),
-    )
+            described = replica.identity is not None and replica.status is not Status.MISMATCHED
+            yield ReplicaFigures(replica.name, replica.status.value, described, counts)

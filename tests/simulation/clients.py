@@ -45,6 +45,7 @@ class Client:
         self._around = around
         self._left = 0
         self._think_s = 0.0
+        self._has_stopped = False
 
     def begin(self, generations: int, think_s: float) -> None:
         self._left, self._think_s = generations, think_s
@@ -53,6 +54,7 @@ class Client:
     def stop(self) -> None:
         """Asks for nothing more."""
         self._left = 0
+        self._has_stopped = True
 
     def leave(self) -> bool:
         """Gives up what it waits for; False when there is nothing."""
@@ -74,6 +76,8 @@ class Client:
 
     def _submit(self, generation: Generation, wrong: Code | None, attempt: int) -> None:
         around = self._around
+        if self._has_stopped:
+            return
         asked = Asked(generation, around.judge, around.loop.time, around.rules, wrong)
         self.asked.append(asked)
 

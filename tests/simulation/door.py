@@ -7,11 +7,11 @@ from functools import partial
 
 from services.shared.errors import ServiceError
 from services.shared.stream import events
-from services.shared.stream.blocks import BlockEvents
 from services.shared.stream.events import Accepted, CancelReason, Event, Failed, Tokens
 from services.shared.stream.load import Load
 from services.shared.stream.outbox import Outbox
-from services.shared.stream.source import Submission, TokenSource
+from services.shared.stream.source import BlockSource, Submission, TokenSource
+from services.shared.stream.waiting_blocks import WaitingBlocks
 from tests.simulation.network import Cancel, Command, Frame, Submit, WatchBlocks
 from tests.simulation.virtual_time import VirtualLoop
 
@@ -31,11 +31,14 @@ class Door:
         self,
         loop: VirtualLoop,
         source: TokenSource,
+        blocks: BlockSource,
         coalesce_s: float,
         report: Callable[[], Load | None],
     ) -> None:
         self._loop = loop
         self._source = source
+        self._blocks = blocks
+        self._waiting_blocks = WaitingBlocks(lambda: None)
         self._coalesce_s = coalesce_s
         self._report = report
         self._outbox: Outbox[Event | events.Refused] = Outbox()
@@ -44,8 +47,6 @@ class Door:
         self._flush_is_due = False
         self._closed = False
         self.send: Callable[[Frame], None] = lambda _: None
-        self.blocks: Callable[[], BlockEvents | None] = lambda: None
-        self.on_watch: Callable[[], None] = lambda: None
         self.on_command: Callable[[], None] = lambda: None
 
     def open(self) -> None:
@@ -62,12 +63,14 @@ class Door:
                     cancel(reason)
                     self._outbox.drop(stream_id)
             case WatchBlocks():
-                self.on_watch()
+                if self._waiting_blocks.ask():
+                    self._blocks.watch(self._waiting_blocks)
         self.on_command()
 
     def close(self) -> None:
         """The client is gone, and so are its generations."""
         self._closed = True
+        self._blocks.unwatch(self._waiting_blocks)
         cancels, self._cancels = self._cancels, {}
         for cancel in cancels.values():
             cancel(CancelReason.CLIENT_GONE)
@@ -110,5 +113,5 @@ class Door:
         if self._loop.time() >= self._load_due:
             self._load_due = self._loop.time() + LOAD_INTERVAL_S
             frame.load = self._report()
-        frame.blocks = self.blocks()
+            frame.blocks = self._waiting_blocks.take()
         self.send(frame)

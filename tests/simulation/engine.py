@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from random import Random
 
+from services.engine.block_feed import BlockFeed
 from services.engine.engine import Engine
 from services.engine.loop import EngineLoop, Results
+from services.router.status import Identity
 from services.shared.stream.load import Load, ReplicaState
 from tests.simulation.door import Door
 from tests.simulation.kv import KvRunner
@@ -23,9 +25,11 @@ class Parts:
 
     engine: Engine
     steps: EngineLoop
+    blocks: BlockFeed
     runner: KvRunner
 
 
+Report = Callable[[Load], Load | None]
 Assemble = Callable[[EngineParameters, Random, Callable[[Results], None]], Parts]
 
 
@@ -35,6 +39,7 @@ class Process:
     Attributes:
         slowness: what each step's time is multiplied by.
         stuck: no step ends any more.
+        leaving: it was told to stop.
     """
 
     def __init__(
@@ -50,6 +55,7 @@ class Process:
         self.slowness = 1.0
         self.stuck = False
         self.dead = False
+        self.leaving = False
         self.on_step: Callable[[], None] = lambda: None
         loop.call_later(parameters.startup_s, self._ready)
 
@@ -107,26 +113,35 @@ class Host:
     """Where an engine runs, for one life after the other.
 
     Attributes:
+        identity: what it says that it serves.
         process: None while it is dead.
         lives: processes so far.
         report: what it says of a load; None says nothing.
     """
 
     def __init__(
-        self, name: str, line: Line, parameters: EngineParameters, start: Callable[[], Process]
+        self,
+        name: str,
+        line: Line,
+        parameters: EngineParameters,
+        identity: Identity,
+        start: Callable[[], Process],
     ) -> None:
         self.name = name
         self.line = line
         self.parameters = parameters
+        self.identity = identity
         self._start = start
         self.process: Process | None = None
         self.lives = 0
         self.connections: list[tuple[Connection, Door]] = []
-        self.report: Callable[[Load], Load | None] = lambda load: load
+        self.report: Report = lambda load: load
 
     def start(self) -> None:
-        self.process = self._start()
-        self.lives += 1
+        """Does nothing while it runs."""
+        if self.process is None:
+            self.process = self._start()
+            self.lives += 1
 
     def kill(self) -> None:
         """The process ends at once, and so do its connections."""
@@ -170,7 +185,13 @@ class Host:
         process = self.process
         if process is None or not self.line.is_open:
             return None
-        door = Door(self.line.loop, process.parts.engine, self.parameters.coalesce_s, self._report)
+        door = Door(
+            self.line.loop,
+            process.parts.engine,
+            process.parts.blocks,
+            self.parameters.coalesce_s,
+            self._report,
+        )
 
         def closed() -> None:
             door.close()

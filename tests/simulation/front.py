@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from random import Random
 
-from services.router.status import Identity
 from services.shared.errors import Code, Unavailable
 from services.shared.stream.blocks import BlockEvents
 from services.shared.stream.events import Accepted, Cancel, CancelReason, Event, Failed, Tokens
@@ -18,10 +17,12 @@ from tests.simulation.engine import Host
 from tests.simulation.judge import Judge
 from tests.simulation.legs import Legs, Witness
 from tests.simulation.notes import Notes
+from tests.simulation.router_rules import RouterRules
 from tests.simulation.session import Session
 from tests.simulation.virtual_time import VirtualLoop
 
 DESCRIBED_AFTER_S = 0.02
+FORGOTTEN_AFTER_S = 0.5
 LOST = Failed(code=Code.UNAVAILABLE, message="the session to the router ended", retryable=True)
 
 
@@ -29,9 +30,12 @@ LOST = Failed(code=Code.UNAVAILABLE, message="the session to the router ended", 
 class Hearing:
     """Passes to the router what the session to one replica brings."""
 
-    name: str
+    host: Host
     life: Life
-    identity: Callable[[], Identity]
+
+    @property
+    def name(self) -> str:
+        return self.host.name
 
     def came_up(self) -> None:
         self.life.legs.came_up(self.name)
@@ -54,31 +58,53 @@ class Hearing:
     def _describe(self, connection: object) -> None:
         session = self.life.sessions.get(self.name)
         if session is not None and session.connection is connection and connection is not None:
-            self.life.router.tell_identity(self.name, self.identity())
+            self.life.router.tell_identity(self.name, self.host.identity)
 
 
 class Life:
     """One life of a router, and the generations that it has from clients."""
 
-    def __init__(self, loop: VirtualLoop, random: Random, judge: Judge) -> None:
+    def __init__(self, loop: VirtualLoop, random: Random, judge: Judge, rules: RouterRules) -> None:
         self.loop = loop
         self.judge = judge
         self.notes = Notes(judge)
         self.legs = Legs(judge)
-        self.router = Router(loop, random, self.notes)
+        self.router = Router(loop, random, self.notes, rules)
         self.sessions: dict[str, Session] = {}
         self._sinks: dict[int, Callable[[Event], None]] = {}
         self._next = 0
+        self._dismissed: dict[str, None] = {}
         self.is_over = False
+        self.leaving = False
 
-    def meet(self, host: Host, identity: Callable[[], Identity]) -> None:
+    def meet(self, host: Host) -> None:
         """A replica that is there from now on."""
-        hearing = Hearing(host.name, self, identity)
+        if host.name in self._dismissed:
+            del self._dismissed[host.name]
+            self.router.drain_replica(host.name, undo=True)
+        if host.name in self.sessions:
+            return
         witness = Witness(host.name, self.legs)
-        session = Session(host.name, self.loop, host.dial, hearing, witness)
+        session = Session(host, self.loop, Hearing(host, self), witness, self.judge)
         self.sessions[host.name] = session
-        self.router.add(host.name, session)
+        self.router.add(session, host.parameters.pool)
         session.connect()
+
+    def dismiss(self, name: str) -> None:
+        """A replica that is to take nothing, and to be forgotten with its last generation."""
+        self._dismissed[name] = None
+        self.router.drain_replica(name, undo=False)
+        self._forget(name)
+
+    def _forget(self, name: str) -> None:
+        if self.is_over or name not in self._dismissed:
+            return
+        if self.router.running_at(name):
+            self.loop.call_later(FORGOTTEN_AFTER_S, self._forget, name)
+            return
+        del self._dismissed[name]
+        self.sessions.pop(name).hang_up()
+        self.router.remove(name)
 
     def submit(self, submission: Submission) -> Cancel:
         number, self._next = self._next, self._next + 1

@@ -1,86 +1,81 @@
-"""What holds in every world: after each step, and when faults have ended and time has passed."""
+"""What holds of every router, after each step and when faults have ended and time has passed."""
 
 from __future__ import annotations
 
-from services.engine.blocks import BlockPool
-from services.engine.scheduler import Scheduler
-from tests.simulation.engine import Host
+from math import floor
+
+from services.router.status import Status
+from tests.simulation.assembly import ReplicaFigures
 from tests.simulation.front import Life
 from tests.simulation.judge import Judge
-from tests.simulation.legs import Counts
+from tests.simulation.legs import NOTHING, Counts
+
+SWEEP_S = 0.25
+"""How often the fleet looks at the time."""
 
 
-def check_router(life: Life, judge: Judge) -> None:
-    """The router's own figures are those that can be counted on its wires."""
-    legs = life.legs
-    for figures in life.router.replicas():
-        judge.saw(f"status {figures.status}")
-        counts = figures.counts
-        if min(counts.running, counts.outstanding_tokens, counts.pending_tokens) < 0:
-            judge.broken("counts are not negative", f"{figures.name}: {counts}")
-        if not legs.unsettled and counts != legs.at(figures.name):
-            text = f"{figures.name}: {counts} are {legs.at(figures.name)}"
-            judge.broken("counts are the truth", text)
+class RouterInvariants:
+    """Those of one router's life."""
 
+    def __init__(self, life: Life, judge: Judge) -> None:
+        self._life = life
+        self._judge = judge
+        self._too_many_since: float | None = None
 
-def check_engine(host: Host, judge: Judge) -> None:
-    """Each block is free, owned or cached, and the owners are the sequences."""
-    if host.process is None:
-        return
-    scheduler = host.process.parts.steps.scheduler
-    pool = scheduler.pool
-    owned = _owned(scheduler)
-    total = pool.free + len(owned) + pool.cached
-    if total != pool.count:
-        text = f"{pool.free} free, {len(owned)} owned, {pool.cached} cached of {pool.count}"
-        judge.broken("blocks add up", f"{host.name}: {text}")
-    check_owners(host.name, pool, owned, judge)
+    def check(self) -> None:
+        """After each step."""
+        figures = list(self._life.router.replicas())
+        legs = self._life.legs
+        real = legs.counts() if legs.is_settled else None
+        for one in figures:
+            self._judge.saw(f"status {one.status}")
+            self._check_counts(one, real)
+        self._check_ejected(figures)
+        self._check_bounds()
 
+    def check_rest(self) -> None:
+        """Nothing is left of any generation."""
+        router, notes = self._life.router, self._life.notes
+        if router.running or router.waiting:
+            text = f"{router.running} run and {router.waiting} wait in the router"
+            self._judge.broken("nothing is left", text)
+        if notes.started != notes.ended.total():
+            text = f"{notes.started} started, {dict(notes.ended)} ended"
+            self._judge.broken("started = finished + cancelled + failed", text)
+        for figures in router.replicas():
+            if figures.counts != NOTHING:
+                self._judge.broken("nothing is left", f"{figures.name}: {figures.counts}")
+        if not self._life.legs.is_empty():
+            self._judge.broken("nothing is left", "a generation is at a replica")
 
-def check_owners(name: str, pool: BlockPool, owned: dict[int, int], judge: Judge) -> None:
-    for block, owners in enumerate(pool._owners):
-        if owners != owned.get(block, 0):
-            text = f"{name}: block {block} has {owners} owners instead of {owned.get(block, 0)}"
-            judge.broken("blocks add up", text)
-    for address, block in pool._block_at.items():
-        if pool._address_of[block] != address:
-            judge.broken("blocks add up", f"{name}: block {block} is known by two addresses")
+    def _check_counts(self, figures: ReplicaFigures, real: dict[str, Counts] | None) -> None:
+        name, counts = figures.name, figures.counts
+        if min(counts) < 0:
+            self._judge.broken("counts are not negative", f"{name}: {counts}")
+        if real is not None and counts != real.get(name, NOTHING):
+            text = f"{name}: {counts} are {real.get(name, NOTHING)}"
+            self._judge.broken("counts are the truth", text)
 
+    def _check_ejected(self, figures: list[ReplicaFigures]) -> None:
+        """When others go, too many may be ejected until the next look."""
+        described = [one for one in figures if one.is_described]
+        ejected = sum(one.status == Status.EJECTED for one in described)
+        share = self._life.router.rules.health.max_ejected_share
+        if ejected <= floor(share * len(described) + 1e-9):
+            self._too_many_since = None
+            return
+        now = self._life.loop.time()
+        self._too_many_since = since = self._too_many_since or now
+        if now - since > SWEEP_S:
+            text = f"{ejected} of {len(described)} with a share of {share}"
+            self._judge.broken("ejected <= share", text)
 
-def check_rest(life: Life, judge: Judge) -> None:
-    """Nothing is left of any generation in the router."""
-    router, notes = life.router, life.notes
-    if router.running or router.waiting:
-        text = f"{router.running} run and {router.waiting} wait in the router"
-        judge.broken("nothing is left", text)
-    if notes.started != notes.ended.total():
-        text = f"{notes.started} started, {dict(notes.ended)} ended"
-        judge.broken("started = finished + cancelled + failed", text)
-    nothing = Counts(0, 0, 0)
-    for figures in router.replicas():
-        if figures.counts != nothing:
-            judge.broken("nothing is left", f"{figures.name}: {figures.counts}")
-    if not life.legs.is_empty():
-        judge.broken("nothing is left", "a generation is at a replica")
-
-
-def check_idle(host: Host, judge: Judge) -> None:
-    """Nothing is left of any generation in an engine."""
-    if host.process is None:
-        judge.broken("nothing is left", f"{host.name} is dead")
-        return
-    engine, steps = host.process.parts.engine, host.process.parts.steps
-    if not steps.scheduler.idle or engine._live:
-        text = f"{host.name}: {len(engine._live)} live, {len(list(steps.scheduler))} sequences"
-        judge.broken("nothing is left", text)
-    pool = steps.scheduler.pool
-    if pool.free + pool.cached != pool.count:
-        judge.broken("nothing is left", f"{host.name}: blocks are owned")
-
-
-def _owned(scheduler: Scheduler) -> dict[int, int]:
-    owned: dict[int, int] = {}
-    for sequence in scheduler:
-        for block in sequence.blocks:
-            owned[block] = owned.get(block, 0) + 1
-    return owned
+    def _check_bounds(self) -> None:
+        router, rules = self._life.router, self._life.router.rules
+        if router.new_waiting > rules.queue.max_waiting:
+            text = f"{router.new_waiting} of at most {rules.queue.max_waiting}"
+            self._judge.broken("queue <= bound", text)
+        allowed = rules.retry.burst + rules.retry.share * self._life.notes.started
+        if self._life.legs.retries > allowed:
+            text = f"{self._life.legs.retries} retries of at most {allowed}"
+            self._judge.broken("retries <= budget", text)

@@ -26,6 +26,7 @@ class Judge:
 
     Attributes:
         violation: the first breach.
+        named: how often each replica was named in the log for what it did.
         seen: how often each thing happened that must happen in some world.
         stop: ends the world.
     """
@@ -35,6 +36,7 @@ class Judge:
         self.history = history
         self.violation: Violation | None = None
         self.seen: Counter[str] = Counter()
+        self.named: Counter[str] = Counter()
         self.stop: Callable[[], None] = lambda: None
 
     def broken(self, rule: str, text: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from services.shared.stream.events import Event, Failed, Finished, Tokens
 from services.shared.stream.generation import Generation
@@ -12,6 +13,8 @@ from services.shared.stream.source import Submission
 from tests.simulation.judge import Judge
 
 ASSUMED_OUTPUT_TOKENS = 512
+PROBE = "probe"
+"""The name of the router's own generations, which count as no traffic."""
 
 Place = tuple[str, int]
 
@@ -33,8 +36,7 @@ class Sent:
         self.left = max(0, self.left - tokens)
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
+class Counts(NamedTuple):
     """Of all generations at one replica."""
 
     running: int
@@ -42,35 +44,48 @@ class Counts:
     pending_tokens: int
 
 
+NOTHING = Counts(0, 0, 0)
+
+
 class Legs:
-    """Those of one router."""
+    """Those of one router.
+
+    Attributes:
+        sent: how often each generation was.
+        retries: times that a generation was sent after a failure.
+    """
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
         self._open: dict[str, Sent] = {}
-        self._failed: dict[str, Place] = {}
+        self._failed: dict[str, Place] = {}  # since the last token
         self._epochs: Counter[str] = Counter()
         self.sent: Counter[str] = Counter()
-        self.unsettled = False
+        self.retries = 0
+        self._after_failure: dict[str, None] = {}
+        self._refused = 0
 
     def came_up(self, name: str) -> None:
         self._epochs[name] += 1
 
-    def at(self, name: str) -> Counts:
-        there = [sent for sent in self._open.values() if sent.place[0] == name]
-        return Counts(
-            len(there), sum(sent.left for sent in there), sum(sent.pending for sent in there)
-        )
+    def counts(self) -> dict[str, Counts]:
+        """By replica; those that have nothing are left out."""
+        counts: dict[str, Counts] = {}
+        for sent in self._open.values():
+            before = counts.get(sent.place[0], NOTHING)
+            counts[sent.place[0]] = Counts(
+                before.running + 1,
+                before.outstanding_tokens + sent.left,
+                before.pending_tokens + sent.pending,
+            )
+        return counts
 
     def is_empty(self) -> bool:
         return not self._open
 
-    @property
-    def retries(self) -> int:
-        """Times that a generation was sent to a second or later replica."""
-        return sum(self.sent.values()) - len(self.sent)
-
     def submitted(self, name: str, submission: Submission) -> None:
+        if submission.generation.request_id == PROBE:
+            return
         generation = submission.generation
         request_id, place = generation.request_id, (name, self._epochs[name])
         self._judge.history.note("sent", request=request_id, to=name, epoch=place[1])
@@ -80,16 +95,25 @@ class Legs:
         if self._failed.get(request_id) == place:
             self._judge.broken("not where it just failed", f"{request_id} went to {place} again")
         self.sent[request_id] += 1
+        if request_id in self._after_failure:
+            self.retries += 1
+        self._after_failure.pop(request_id, None)
         self._open[request_id] = _sent(place, generation)
 
     def refused(self, submission: Submission) -> None:
         """The session took it not; the router hears of that at its next turn."""
-        self.unsettled = True
-        self._failed[submission.generation.request_id] = self._close(submission)
+        self._refused += 1
+        if submission.generation.request_id != PROBE:
+            self._fail(submission)
 
     def settle(self) -> None:
-        """The router has heard of all refusals."""
-        self.unsettled = False
+        """The router has heard of one refusal."""
+        self._refused -= 1
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the router has heard of all that it was told."""
+        return not self._refused
 
     def cancelled(self, submission: Submission) -> None:
         self._open.pop(submission.generation.request_id, None)
@@ -100,10 +124,16 @@ class Legs:
             return
         if isinstance(event, Tokens):
             sent.bring(len(event.ids))
+            self._failed.pop(submission.generation.request_id, None)
         elif isinstance(event, Failed):
-            self._failed[submission.generation.request_id] = self._close(submission)
+            self._fail(submission)
         elif isinstance(event, Finished):
             self._close(submission)
+
+    def _fail(self, submission: Submission) -> None:
+        request_id = submission.generation.request_id
+        self._failed[request_id] = self._close(submission)
+        self._after_failure[request_id] = None
 
     def _close(self, submission: Submission) -> Place:
         return self._open.pop(submission.generation.request_id).place
@@ -115,6 +145,7 @@ class Witness:
     def __init__(self, name: str, legs: Legs) -> None:
         self.submitted = partial(legs.submitted, name)
         self.refused = legs.refused
+        self.settled = legs.settle
         self.cancelled = legs.cancelled
         self.brought = legs.brought
 

@@ -22,6 +22,7 @@ class _Bugs(logging.Handler):
         if record.exc_info and record.exc_info[1] is not None:
             self._judge.broken("no bug", f"{record.getMessage()}: {record.exc_info[1]!r}")
         else:
+            self._judge.named[record.getMessage().partition(" ")[0]] += 1
             self._judge.history.note("logged", text=record.getMessage())
 
 

@@ -5,33 +5,45 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from tests.simulation.faults import FAULTS, Fault
+from tests.simulation.faults.catalogue import FAULTS
+from tests.simulation.faults.fault import Fault
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-SHARE = 0.35
+SHARE = 0.2
 """Of all faults, on average, that a world has."""
 
 
 class Nemesis:
-    """Strikes until the end; what it did is then made good."""
+    """Strikes until the end.
+
+    Args:
+        without: names of faults that are left out.
+    """
 
     def __init__(self, world: World, without: Iterable[str] = ()) -> None:
         self._world = world
-        self._left_out = frozenset(without)
+        self._faults: dict[str, tuple[Fault, float]] = {}
         self.is_over = False
+        left_out = frozenset(without)
+        for name, fault in FAULTS.items() if world.parameters.has_faults else ():
+            random = world.random(f"fault {name}")
+            if random.random() < SHARE and name not in left_out:
+                mean_s = world.parameters.duration_s / random.uniform(1, 6)
+                self._faults[name] = (fault(world, random), mean_s)
+
+    @property
+    def names(self) -> list[str]:
+        """Faults of this world."""
+        return list(self._faults)
 
     def begin(self) -> None:
-        if not self._world.parameters.has_faults:
-            return
-        for name, fault in FAULTS.items():
-            random = self._world.random(f"fault {name}")
-            if random.random() < SHARE and name not in self._left_out:
-                mean_s = self._world.parameters.duration_s / random.uniform(1, 6)
-                self._wait(name, fault(self._world, random), mean_s)
+        for name, (fault, mean_s) in self._faults.items():
+            self._wait(name, fault, mean_s)
 
     def end(self) -> None:
+        """Strikes no more; what was done heals by itself."""
         self.is_over = True
 
     def _wait(self, name: str, fault: Fault, mean_s: float) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
+from services.router.demand import Lane
+
 CONTEXT_LENGTH = 384
 
 
@@ -16,6 +18,7 @@ class EngineParameters:
         step_s: how long a step takes at least; each token computed adds `token_s`.
         coalesce_s: how long events wait for others to go with them.
         startup_s: from the start of the process until it is ready.
+        pool: the only lane that it takes where another has the other lane; None for both.
     """
 
     blocks: int
@@ -28,6 +31,7 @@ class EngineParameters:
     max_batch_size: int
     token_budget: int
     max_concurrency: int
+    pool: Lane | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,6 +94,7 @@ def world_of(seed: int) -> WorldParameters:
 def _engine(random: Random, blocks: int, block_size: int, context_length: int) -> EngineParameters:
     slow = random.random() < 0.25
     step_s = random.uniform(0.015, 0.05) if slow else random.uniform(0.001, 0.015)
+    max_batch_size = random.choice((1, 2, 4, 8, 16))
     return EngineParameters(
         blocks=blocks,
         block_size=block_size,
@@ -98,7 +103,8 @@ def _engine(random: Random, blocks: int, block_size: int, context_length: int) -
         token_s=step_s / 50,
         coalesce_s=random.choice((0, 0, 0.005, 0.05)),
         startup_s=random.uniform(0.05, 1),
-        max_batch_size=random.choice((1, 2, 4, 8, 16)),
+        max_batch_size=max_batch_size,
         token_budget=random.choice((16, 32, 64, 256)),
-        max_concurrency=random.choice((2, 8, 64)),
+        max_concurrency=random.choice((max_batch_size, 2 * max_batch_size, 64)),
+        pool=random.choice((None, None, None, None, Lane.SHORT, Lane.LONG)),
     )

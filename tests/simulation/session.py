@@ -1,19 +1,22 @@
-"""The router's end of the sessions to one replica; the generations are kept by the real code."""
+"""The router's end of the sessions to one replica; what it makes of frames is the real code's."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
 from services.shared.errors import Code, Unavailable
+from services.shared.stream.block_reader import BlockReader
 from services.shared.stream.blocks import BlockEvents
-from services.shared.stream.events import Cancel, CancelReason, Event, Failed, Sink
+from services.shared.stream.events import Cancel, CancelReason, Event, Failed, Finished
 from services.shared.stream.load import Load, ReplicaState
 from services.shared.stream.open_streams import OpenStreams
 from services.shared.stream.source import Submission
 from tests.simulation import network
+from tests.simulation.judge import Judge
 from tests.simulation.network import Connection, Frame
 from tests.simulation.virtual_time import VirtualLoop
 
@@ -21,15 +24,20 @@ FIRST_BACKOFF_S = 0.05
 LAST_BACKOFF_S = 2.0
 LOST = Failed(code=Code.UNAVAILABLE, message="the session to the replica ended", retryable=True)
 REMEMBERED = 16
+NEXT_TURN_S = 1e-6
 
 Receive = Callable[[Frame], None]
 Down = Callable[[], None]
 
 
-class Dial(Protocol):
-    """Makes a connection to the replica; None while nobody is there."""
+class Distant(Protocol):
+    """Where a replica is."""
 
-    def __call__(self, receive: Receive, down: Down) -> Connection | None: ...
+    @property
+    def name(self) -> str: ...
+
+    def dial(self, receive: Receive, down: Down) -> Connection | None:
+        """A connection to it; None while nobody is there."""
 
 
 class Hearer(Protocol):
@@ -51,101 +59,157 @@ class Witness(Protocol):
 
     def refused(self, submission: Submission) -> None: ...
 
+    def settled(self) -> None: ...
+
     def cancelled(self, submission: Submission) -> None: ...
 
     def brought(self, submission: Submission, event: Event) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A generation that the session had: it was `lost`, `cancelled`, or has `ended`."""
+
+    submission: Submission
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tampered:
+    """A frame that was spoilt for one stream."""
+
+    frame: Frame
+    stream_id: int
 
 
 class Session:
     """A token source that is a replica far away. It connects again whenever it is down.
 
     Attributes:
-        past: sinks of generations that this session had and lost, the latest last.
+        past: generations that this session has no more, the latest last.
+        tamper: spoils the next frame that it can.
+        lose_blocks: so many messages about blocks are lost next.
     """
 
     def __init__(
-        self, name: str, loop: VirtualLoop, dial: Dial, hearer: Hearer, witness: Witness
+        self,
+        host: Distant,
+        loop: VirtualLoop,
+        hearer: Hearer,
+        witness: Witness,
+        judge: Judge,
     ) -> None:
-        self.name = name
+        self.name = host.name
         self._loop = loop
-        self._dial = dial
+        self._dial = host.dial
         self._hearer = hearer
         self._witness = witness
-        self._connection: Connection | None = None
+        self._judge = judge
         self._load: Load | None = None
-        self._streams = OpenStreams(name, self._send_cancel, hearer.fault)
+        self._streams = OpenStreams(host.name, self._send_cancel, hearer.fault)
+        self._blocks = BlockReader(host.name, hearer.blocks, self._ask_blocks)
         self._backoff_s = FIRST_BACKOFF_S
         self._closed = False
-        self.past: deque[tuple[Submission, Sink]] = deque(maxlen=REMEMBERED)
+        self.connection: Connection | None = None
+        self.past: deque[Past] = deque(maxlen=REMEMBERED)
+        self.tamper: Callable[[Frame], Tampered | None] | None = None
+        self.lose_blocks = 0
 
     @property
-    def connection(self) -> Connection | None:
-        return self._connection
+    def is_up(self) -> bool:
+        return self._load is not None
 
     def submit(self, submission: Submission) -> Cancel:
         self._witness.submitted(submission)
-        if self._load is None or self._connection is None:
+        if self._load is None or self.connection is None:
             self._witness.refused(submission)
+            self._loop.call_later(NEXT_TURN_S, self._witness.settled)
             raise Unavailable(f"{self.name} is not reachable")
         sink = partial(self._bring, submission)
         stream_id = self._streams.open(sink, len(submission.generation.generated_ids))
-        self.past.append((submission, submission.sink))
-        self._connection.commands.send(network.Submit(stream_id, submission))
-
-        def cancel(reason: CancelReason) -> None:
-            self._witness.cancelled(submission)
-            self._streams.cancel(stream_id, reason)
-
-        return cancel
+        self.connection.commands.send(network.Submit(stream_id, submission))
+        return partial(self._cancel, submission, stream_id)
 
     def load(self) -> Load:
         return self._load or Load(state=ReplicaState.STARTING)
-
-    def watch_blocks(self) -> None:
-        if self._connection is not None:
-            self._connection.commands.send(network.WatchBlocks())
 
     def connect(self) -> None:
         """Tries until it is up."""
         if self._closed:
             return
-        self._connection = self._dial(self._receive, self._down)
-        if self._connection is None:
+        self.connection = self._dial(self._receive, self._down)
+        if self.connection is None:
             self._again()
+        else:
+            self._blocks.begin()
+
+    def hang_up(self) -> None:
+        """For good; what it still has fails."""
+        if self.connection is not None:
+            self.connection.cut()
+        self._down()
+        self._closed = True
 
     def close(self) -> None:
         """For good, and without a word to the generations: nobody hears them any more."""
         self._closed = True
-        connection, self._connection = self._connection, None
+        connection, self.connection = self.connection, None
         self._load = None
         self._streams = OpenStreams(self.name, self._send_cancel, self._hearer.fault)
         if connection is not None:
             connection.cut()
 
     def inject(self, frame: Frame) -> None:
-        """A frame that the replica did not send, by the connection of now."""
-        if self._load is not None:
-            self._receive(frame)
+        """A frame of a stream that the replica was never sent; it must be named."""
+        known = self._streams._told_unknown
+        self._take_naming(frame, is_due=not known)
+
+    def _cancel(self, submission: Submission, stream_id: int, reason: CancelReason) -> None:
+        self._witness.cancelled(submission)
+        self.past.append(Past(submission, "cancelled"))
+        self._streams.cancel(stream_id, reason)
 
     def _again(self) -> None:
         self._loop.call_later(self._backoff_s, self.connect)
         self._backoff_s = min(2 * self._backoff_s, LAST_BACKOFF_S)
 
     def _receive(self, frame: Frame) -> None:
+        tampered = self.tamper(frame) if self.tamper is not None else None
+        if tampered is None:
+            self._take(frame)
+        else:
+            self.tamper = None
+            self._take_naming(tampered.frame, is_due=tampered.stream_id in self._streams._streams)
+
+    def _take_naming(self, frame: Frame, *, is_due: bool) -> None:
+        """Takes a frame that breaks the protocol, for which the replica must be named."""
+        before = self._judge.named[self.name]
+        self._take(frame)
+        if is_due and self._judge.named[self.name] == before:
+            self._judge.broken("the culprit is named", f"{self.name} sent {frame.events}")
+
+    def _take(self, frame: Frame) -> None:
         if frame.load is not None:
             is_new, self._load = self._load is None, frame.load
             self._hearer.load(frame.load)
             if is_new:
                 self._backoff_s = FIRST_BACKOFF_S
                 self._hearer.came_up()
-        self._streams.receive(frame.events)
         if frame.blocks is not None:
-            self._hearer.blocks(frame.blocks)
+            self._take_blocks(frame.blocks)
+        self._streams.receive(frame.events)
+
+    def _take_blocks(self, events: BlockEvents) -> None:
+        if self.lose_blocks:
+            self.lose_blocks -= 1
+            self._judge.saw("lost block events")
+        else:
+            self._blocks.receive(events)
 
     def _down(self) -> None:
         if self._closed:
             return
-        self._connection = None
+        self.connection = None
         if self._load is not None:
             self._load = None
             self._hearer.load(None)
@@ -154,8 +218,14 @@ class Session:
 
     def _bring(self, submission: Submission, event: Event) -> None:
         self._witness.brought(submission, event)
+        if isinstance(event, (Failed, Finished)):
+            self.past.append(Past(submission, "lost" if event is LOST else "ended"))
         submission.sink(event)
 
+    def _ask_blocks(self) -> None:
+        if self.connection is not None:
+            self.connection.commands.send(network.WatchBlocks())
+
     def _send_cancel(self, stream_id: int, reason: CancelReason) -> None:
-        if self._connection is not None:
-            self._connection.commands.send(network.Cancel(stream_id, reason))
+        if self.connection is not None:
+            self.connection.commands.send(network.Cancel(stream_id, reason))

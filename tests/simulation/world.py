@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass
 from functools import partial
 from random import Random
 
 from services.shared.errors import Code
-from tests.simulation import invariants
 from tests.simulation.asked import Rules
-from tests.simulation.assembly import IDENTITY, engine_parts
+from tests.simulation.assembly import engine_parts, identity
 from tests.simulation.clients import Client, Surroundings
 from tests.simulation.engine import Host, Process
+from tests.simulation.engine_invariants import check_blocks, check_idle
 from tests.simulation.front import Front, Life
 from tests.simulation.history import History
+from tests.simulation.invariants import RouterInvariants
 from tests.simulation.judge import Judge, Violation
 from tests.simulation.logs import logged_bugs
 from tests.simulation.nemesis import Nemesis
 from tests.simulation.network import Line
 from tests.simulation.parameters import EngineParameters, WorldParameters, world_of
 from tests.simulation.requests import Requests
+from tests.simulation.router_rules import rules_of
 from tests.simulation.virtual_time import VirtualLoop, clocks_of
 
+STARTED_S = 1.5
+"""By then all engines are ready."""
+
 QUIET_S = 60.0
+IDLE_S = 5.0
+"""An engine ends what it was asked for within this."""
+
 PATIENCE_S = 30.0
 """How long clients go on when faults have ended."""
 
@@ -56,12 +64,13 @@ class World:
         self.judge = Judge(self.loop.time, self.history)
         self.front = Front()
         self.hosts: list[Host] = []
-        self.identities = dict.fromkeys(
-            (self._name(number) for number in range(len(parameters.engines))), IDENTITY
-        )
-        self.clients = self._clients()
+        self.identity = identity(parameters.engines[0].block_size)
         self.nemesis = Nemesis(self, without)
+        self.clients = self._clients()
+        self.rules = rules_of(self.random("rules"), parameters.tenants)
+        self.invariants: RouterInvariants | None = None
         self._lives = 0
+        self._tasks: list[asyncio.Task[None]] = []
 
     def random(self, purpose: str) -> Random:
         """Numbers of one purpose, which no other purpose disturbs."""
@@ -78,21 +87,31 @@ class World:
 
     def check(self) -> None:
         """After each step."""
-        if self.front.life is not None:
-            invariants.check_router(self.front.life, self.judge)
+        if self.invariants is not None and self.front.life is not None:
+            self.invariants.check()
 
     def start_router(self) -> None:
         """A new router takes the place of the one that ended."""
         self._lives += 1
-        life = Life(self.loop, self.random(f"router {self._lives}"), self.judge)
+        random = self.random(f"router {self._lives}")
+        life = Life(self.loop, random, self.judge, self.rules)
         self.front.life = life
+        self.invariants = RouterInvariants(life, self.judge)
         for host in self.hosts:
-            life.meet(host, partial(self.identities.__getitem__, host.name))
+            life.meet(host)
+
+    def start(self, work: Coroutine[None, None, None]) -> None:
+        """Something that takes a while."""
+        self._tasks.append(self.loop.create_task(work))
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
 
     async def _live(self) -> None:
-        for number, parameters in enumerate(self.parameters.engines):
-            self._add_host(self._name(number), parameters)
+        for parameters in self.parameters.engines:
+            self.add_host(parameters)
         self.start_router()
+        await asyncio.sleep(STARTED_S)
         for client in self.clients:
             client.begin(self.parameters.generations, self.parameters.think_s)
         self.nemesis.begin()
@@ -102,17 +121,27 @@ class World:
         for client in self.clients:
             client.stop()
         await asyncio.sleep(QUIET_S)
-        self._check_end()
+        await self._end()
 
-    def _check_end(self) -> None:
+    async def _end(self) -> None:
+        """Takes the world apart; each part must have nothing left when what used it is gone."""
         self.check()
-        for host in self.hosts:
-            invariants.check_engine(host, self.judge)
-            invariants.check_idle(host, self.judge)
-        if self.front.life is None:
+        self._check_ends()
+        if self.front.life is None or self.invariants is None:
             self.judge.broken("nothing is left", "there is no router")
         else:
-            invariants.check_rest(self.front.life, self.judge)
+            self.invariants.check_rest()
+        self.front.crash()
+        await asyncio.sleep(IDLE_S)
+        for host in self.hosts:
+            check_blocks(host, self.judge)
+            check_idle(host, self.judge)
+            host.kill()
+        await asyncio.sleep(IDLE_S)
+        if timers := self.loop.timers():
+            self.judge.broken("nothing is left", f"{len(timers)} timers, as {timers[0]}")
+
+    def _check_ends(self) -> None:
         for client in self.clients:
             for asked in client.asked:
                 if not asked.is_over:
@@ -128,7 +157,7 @@ class World:
             judge=self.judge,
             rules=Rules(
                 context_length=context_length,
-                failures=FAILURES,
+                failures=self._failures(),
             ),
             requests=Requests(random, context_length, parameters.max_tokens),
             submit=self.front.submit,
@@ -143,7 +172,9 @@ class World:
             for number in range(parameters.clients)
         ]
 
-    def _add_host(self, name: str, parameters: EngineParameters) -> None:
+    def add_host(self, parameters: EngineParameters) -> None:
+        """A new engine, which the router knows from now on."""
+        name = f"engine-{len(self.hosts)}"
         line = Line(self.loop, self.random(f"line {name}"), self.parameters.delay_s)
         random = self.random(f"engine {name}")
 
@@ -153,21 +184,27 @@ class World:
             process.on_step = partial(self._stepped, host)
             return process
 
-        host = Host(name, line, parameters, start)
+        host = Host(name, line, parameters, self.identity, start)
         self.hosts.append(host)
         host.start()
+        if self.front.life is not None:
+            self.front.life.meet(host)
+
+    def _failures(self) -> frozenset[Code]:
+        """Those that callers must be ready for."""
+        if not self.nemesis.names:
+            return CALM_FAILURES
+        if "another model" in self.nemesis.names:
+            return FAILURES | {Code.NOT_FOUND}
+        return FAILURES
 
     def _stepped(self, host: Host) -> None:
-        invariants.check_engine(host, self.judge)
+        check_blocks(host, self.judge)
         self.check()
 
     def _crashed(self, _: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
         error = context.get("exception")
         self.judge.broken("no bug", f"{context['message']}: {error!r}")
-
-    @staticmethod
-    def _name(number: int) -> str:
-        return f"engine-{number}"
 
 
 def run_world(seed: int, without: Iterable[str] = ()) -> Verdict:

@@ -1,0 +1,43 @@
+"""What holds of every engine, after each step and when nothing is asked of it any more."""
+
+from __future__ import annotations
+
+from tests.simulation.engine import Host
+from tests.simulation.judge import Judge
+
+
+def check_blocks(host: Host, judge: Judge) -> None:
+    """Each block is free, owned or cached, and the owners are the sequences."""
+    if host.process is None:
+        return
+    scheduler = host.process.parts.steps.scheduler
+    pool = scheduler.pool
+    owners = [0] * pool.count
+    for sequence in scheduler:
+        for block in sequence.blocks:
+            owners[block] += 1
+    if owners != pool._owners:
+        text = f"owners are {pool._owners} instead of {owners}"
+        judge.broken("blocks add up", f"{host.name}: {text}")
+    owned = pool.count - owners.count(0)
+    if pool.free + owned + pool.cached != pool.count:
+        text = f"{pool.free} free, {owned} owned, {pool.cached} cached of {pool.count}"
+        judge.broken("blocks add up", f"{host.name}: {text}")
+    known = pool.count - pool._address_of.count(None)
+    if known != len(pool._block_at):
+        text = f"{known} blocks have an address, {len(pool._block_at)} can be found"
+        judge.broken("blocks add up", f"{host.name}: {text}")
+
+
+def check_idle(host: Host, judge: Judge) -> None:
+    """Nothing is left of any generation."""
+    if host.process is None:
+        judge.broken("nothing is left", f"{host.name} is dead")
+        return
+    engine, steps = host.process.parts.engine, host.process.parts.steps
+    if not steps.scheduler.idle or engine._live:
+        text = f"{host.name}: {len(engine._live)} live, {len(list(steps.scheduler))} sequences"
+        judge.broken("nothing is left", text)
+    pool = steps.scheduler.pool
+    if pool.free + pool.cached != pool.count:
+        judge.broken("nothing is left", f"{host.name}: blocks are owned")

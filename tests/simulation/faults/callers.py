@@ -1,0 +1,33 @@
+"""What clients do that a server would rather not see."""
+
+from __future__ import annotations
+
+from tests.simulation.faults.fault import Fault
+
+BURST = 40
+
+
+class Burst(Fault):
+    """A tenant asks for much at once."""
+
+    def strike(self) -> bool:
+        tenant = self.random.choice(self.world.parameters.tenants).name
+        clients = [client for client in self.world.clients if client.tenant == tenant]
+        for _ in range(self.random.randint(5, BURST) if clients else 0):
+            self.random.choice(clients).ask()
+        return bool(clients)
+
+
+class Leave(Fault):
+    """A client goes away in the middle of its answers."""
+
+    def strike(self) -> bool:
+        return self.random.choice(self.world.clients).leave()
+
+
+class NoReading(Fault):
+    """A client reads nothing from now on."""
+
+    def strike(self) -> bool:
+        self.random.choice(self.world.clients).reads = False
+        return True

@@ -1,0 +1,70 @@
+"""What an operator may set of a router, drawn for one world; invariants hold whatever it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+from services.router.balancing_settings import BalancingSettings
+from services.router.health import HealthRules
+from services.router.policies import PolicyName
+from services.router.queue_settings import QueueSettings, TenantWeight
+from services.router.retry_budget import RetryRules
+from tests.simulation.parameters import TenantParameters
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RouterRules:
+    """The settings of one router."""
+
+    health: HealthRules
+    queue: QueueSettings
+    retry: RetryRules
+    balancing: BalancingSettings
+
+
+def rules_of(random: Random, tenants: tuple[TenantParameters, ...]) -> RouterRules:
+    return RouterRules(
+        health=_health(random),
+        queue=_queue(random, tenants),
+        retry=_retry(random),
+        balancing=_balancing(random),
+    )
+
+
+def _health(random: Random) -> HealthRules:
+    degraded_after_s = random.uniform(1.5, 3)
+    return HealthRules(
+        degraded_after_s=degraded_after_s,
+        stuck_after_s=degraded_after_s + random.uniform(0, 5),
+        load_valid_s=random.uniform(1.5, 4),
+        slow_first_token_s=random.choice((0.5, 30)),
+        ejection_threshold=random.randint(1, 4),
+        ejection_s=random.uniform(0.5, 5),
+        max_ejected_share=random.choice((0, 0.3, 0.5, 1)),
+        probe_interval_s=random.choice((1, 10)),
+        probe_timeout_s=random.uniform(1, 10),
+    )
+
+
+def _queue(random: Random, tenants: tuple[TenantParameters, ...]) -> QueueSettings:
+    return QueueSettings(
+        max_waiting=random.choice((0, 2, 16, 2048)),
+        wait_for_replica_s=random.choice((0, 2, 20)),
+        slots=random.choice((1, 8, 64)),
+        short_window_tokens=random.choice((8, 64, 8192)),
+        long_window_tokens=random.choice((64, 16384)),
+        tenant_weights=tuple(
+            TenantWeight(tenant=tenant.name, weight=tenant.weight) for tenant in tenants
+        ),
+    )
+
+
+def _retry(random: Random) -> RetryRules:
+    return RetryRules(share=random.choice((0, 0.2, 1)), burst=random.choice((0, 3, 1000)))
+
+
+def _balancing(random: Random) -> BalancingSettings:
+    return BalancingSettings(
+        policy=random.choice(list(PolicyName)), long_prompt_tokens=random.choice((32, 128, 4096))
+    )
