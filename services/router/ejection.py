@@ -77,7 +77,7 @@ class Ejection:
             self.until = None
             self._returned = now
         self.spared = False
-        self._strikes.clear()
+        self.wipe(Cause.PROBE)
 
     def _eject(self, cause: Cause, now: float) -> None:
         if now - self._returned >= self._longest_s and self.until is None:

@@ -179,11 +179,13 @@ class Fleet:
                     status=replica.status,
                     version=replica.identity.version if replica.identity else None,
                     weight=replica.weight,
-                    has_room=room is None or has_room(replica, demand, room),
+                    has_room=room is None
+                    or has_room(replica, demand, room, cached.get(replica.name, 0)),
                     takes_lane=demand.lane in replica.lanes,
                     expected_tokens=replica.expected_tokens,
                     pending_tokens=replica.pending_tokens,
                     cached_tokens=cached.get(replica.name, 0),
+                    tells_blocks=self.index.known_blocks(replica.name) > 0,
                     memory_used=replica.memory_used,
                     assigned=replica.assigned,
                 )
@@ -222,8 +224,9 @@ class Fleet:
     def _tick(self, late_s: float) -> None:
         if late_s > STANDSTILL_S:
             _log.warning("the router stood still for %.1f s", late_s)
+            now = self._clock.time()
             for replica in self:
-                replica.health.excuse(late_s)
+                replica.health.excuse(now, late_s)
         self.sweep()
 
     def _settle(self) -> None:

@@ -123,9 +123,9 @@ class Health:
         else:
             self.ejection.strike(Cause.PROBE, now)
 
-    def excuse(self, seconds: float) -> None:
+    def excuse(self, now: float, seconds: float) -> None:
         """For so long nobody listened: that nothing was heard is not the replica's fault."""
-        self.heard_at += seconds
+        self.heard_at = min(now, self.heard_at + seconds)
 
     def verdict(self, now: float) -> Verdict:
         """What is to be thought of a replica that is up, described and says that it is ready."""

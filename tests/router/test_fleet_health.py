@@ -11,6 +11,7 @@ from services.router.fleet import SWEEP_S, Fleet, FleetRules
 from services.router.health import HealthRules
 from services.router.replica import Replica
 from services.router.status import Identity, Status
+from services.router.total_load import total_load
 from services.shared.errors import Code
 from services.shared.stream.events import Failed
 from services.shared.stream.load import Load, ReplicaState
@@ -191,6 +192,18 @@ def test_an_ejected_replica_that_came_back_as_another_session_is_still_ejected()
     bed.fleet.tell_load("a", None)
     bed.join("a")
     assert bed.statuses()["a"] is Status.EJECTED
+
+
+def test_a_router_of_which_one_engine_is_stuck_is_not_stuck_to_its_parent() -> None:
+    child, parent = Swept("stuck", "going"), Swept("child", "other")
+    for _ in range(24):
+        child.fleet.tell_load("stuck", replace(READY, running=1, progress_age_ms=9000))
+        child.fleet.tell_load("going", replace(READY, running=1, progress_age_ms=10))
+        parent.fleet.tell_load("child", total_load(ReplicaState.READY, child.fleet.loads()))
+        child.clock.pass_time(SWEEP_S)
+        parent.clock.pass_time(SWEEP_S)
+    assert child.statuses() == {"stuck": Status.STUCK, "going": Status.READY}
+    assert parent.statuses()["child"] is Status.READY
 
 
 def test_a_lie_is_named_once_while_it_is_told(caplog: pytest.LogCaptureFixture) -> None:

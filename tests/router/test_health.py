@@ -191,6 +191,20 @@ def test_a_failed_probe_degrades_until_something_succeeds() -> None:
     assert one.verdict(101).status is Status.READY
 
 
+def test_a_passed_probe_breaks_no_row_of_failures() -> None:
+    one = replica()
+    for _ in range(3):
+        one.tell_failure(101, BROKEN)
+        one.tell_probe(101, passed=True)
+    assert one.verdict(101).status is Status.EJECTED
+
+
+def test_an_excuse_does_not_reach_beyond_now() -> None:
+    one = health()
+    one.excuse(103, 60)
+    assert one.heard_at == 103
+
+
 def test_a_stuck_replica_is_stuck_whether_it_is_ejected_or_not() -> None:
     one = replica()
     for _ in range(3):
