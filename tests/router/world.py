@@ -107,10 +107,7 @@ class World:
 
     def where(self, request: str) -> str | None:
         """The replica that has a generation."""
-        (name,) = [name for name, source in self.sources.items() if request in source.running] or [
-            None
-        ]
-        return name
+        return next((name for name, one in self.sources.items() if request in one.running), None)
 
     def outstanding(self) -> dict[str, int]:
         return {name: self.fleet[name].outstanding_tokens for name in self.sources}
