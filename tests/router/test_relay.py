@@ -20,27 +20,14 @@ from services.shared.stream.events import (
 )
 from services.shared.stream.load import ReplicaState
 from tests.recorder import Recorder, submission
-from tests.router.world import WAIT_S, World
+from tests.router.world import LOST, WAIT_S, World
 from tests.scripted_source import SEED, oracle
-
-LOST = Failed(code=Code.UNAVAILABLE, message="the session ended", retryable=True)
-
-
-def fail(world: World, name: str, request: str, failed: Failed = LOST) -> None:
-    """The replica loses one generation."""
-    world.sources[name].running.pop(request).emit(failed)
-
-
-def play(world: World, steps: int = 10) -> None:
-    for _ in range(steps):
-        for source in world.sources.values():
-            source.step()
 
 
 def test_a_generation_passes_whole_and_its_record_tells_the_way() -> None:
     world, recorder = World("a"), Recorder()
     world.relay.submit(submission("x", recorder))
-    play(world)
+    world.play()
     assert recorder.ids == oracle((1, 2, 3), 4)
     assert [type(event) for event in recorder.events] == [Accepted, *[Tokens] * 4, Finished]
     (outcome,) = world.outcomes
@@ -56,8 +43,8 @@ def test_a_loss_before_the_first_token_is_made_good_elsewhere(accepted: bool) ->
     world.relay.submit(submission("x", recorder))
     if accepted:
         world.sources["a"].step()
-    fail(world, "a", "x")
-    play(world)
+    world.lose("a", "x")
+    world.play()
     assert recorder.ids == oracle((1, 2, 3), 4)
     assert recorder.accepted() == 1
     assert isinstance(recorder.last, Finished)
@@ -74,8 +61,8 @@ def test_a_loss_after_tokens_is_made_good_elsewhere(tokens: int) -> None:
     world.relay.submit(submission("other", other))
     for _ in range(tokens + 1):
         world.sources["a"].step()
-    fail(world, "a", "lost")
-    play(world)
+    world.lose("a", "lost")
+    world.play()
     assert lost.ids == other.ids == oracle((1, 2, 3), 4)
     assert lost.accepted() == 1
     sent = world.sources["b"].submitted[-1].generation
@@ -92,7 +79,7 @@ def test_a_loss_after_the_last_token_brings_the_end_alone() -> None:
     world.relay.submit(submission("x", recorder, max_tokens=1))
     world.sources["a"].step()
     world.sources["a"].running["x"].emit(Tokens(0, oracle((1, 2, 3), 1)))
-    fail(world, "a", "x")
+    world.lose("a", "x")
     world.sources["b"].step()
     assert recorder.ids == oracle((1, 2, 3), 1)
     assert [type(event) for event in recorder.events] == [Accepted, Tokens, Finished]
@@ -102,7 +89,7 @@ def test_what_no_other_replica_can_mend_is_told_as_it_is() -> None:
     world, recorder = World("a", "b"), Recorder()
     world.relay.submit(submission("x", recorder))
     failed = Failed(code=Code.INVALID_ARGUMENT, message="token 5000", field="prompt_ids")
-    fail(world, "a", "x", failed)
+    world.lose("a", "x", failed)
     assert recorder.events == [failed]
     assert not world.sources["b"].submitted
 
@@ -113,7 +100,7 @@ def test_no_replica_is_tried_twice_and_fruitless_ones_are_bounded() -> None:
     world.relay.submit(submission("x", recorder))
     for name in names[:MAX_FRUITLESS]:
         assert len(world.sources[name].submitted) == 1
-        fail(world, name, "x")
+        world.lose(name, "x")
     message = "the session ended; 3 replicas in a row brought no token"
     assert recorder.events == [replace(LOST, message=message)]
     assert sum(len(source.submitted) for source in world.sources.values()) == MAX_FRUITLESS
@@ -122,7 +109,7 @@ def test_no_replica_is_tried_twice_and_fruitless_ones_are_bounded() -> None:
 def test_without_another_replica_the_failure_is_told_with_the_state_of_the_fleet() -> None:
     world, recorder = World("a"), Recorder()
     world.relay.submit(submission("x", recorder))
-    fail(world, "a", "x")
+    world.lose("a", "x")
     assert recorder.events == [], "a replica may come"
     world.clock.pass_time(WAIT_S)
     message = (
@@ -150,7 +137,7 @@ def test_a_replica_that_does_not_take_it_at_once_is_passed_over(
     assert isinstance(nowhere.last, Failed)
     assert nowhere.last.message.endswith("of 2: 2 failed it; waited 30 s for one")
     assert world.outcomes[0].end == f"failed: {error.code.name.lower()}"
-    play(world)
+    world.play()
     assert world.outstanding() == {"a": 0, "b": 0}
 
 
@@ -158,11 +145,11 @@ def test_late_events_of_a_replica_that_was_given_up_are_ignored() -> None:
     world, recorder = World("a", "b"), Recorder()
     world.relay.submit(submission("x", recorder))
     late = world.sources["a"].running["x"]
-    fail(world, "a", "x")
+    world.lose("a", "x")
     late.emit(Accepted(prompt_tokens=3, cached_tokens=CachedTokens(), seed=99))
     late.emit(Tokens(0, [999]))
     late.emit(LOST)
-    play(world)
+    world.play()
     assert recorder.ids == oracle((1, 2, 3), 4)
     late.emit(Tokens(4, [999]))
     assert isinstance(recorder.last, Finished)
@@ -189,7 +176,7 @@ def test_a_cancel_crosses_with_its_reason_and_ends_everything() -> None:
 def test_a_deadline_fails_the_stream_and_cancels_at_the_replica() -> None:
     world, recorder = World("a"), Recorder()
     world.relay.submit(submission("x", recorder, timeout_ms=5000))
-    play(world, 2)
+    world.play(2)
     world.clock.pass_time(4.9)
     assert len(recorder.events) == 2
     world.clock.pass_time(0.2)
@@ -202,13 +189,13 @@ def test_each_hop_is_told_the_time_that_is_left() -> None:
     world, recorder = World("a", "b"), Recorder()
     world.relay.submit(submission("x", recorder, timeout_ms=5000))
     world.clock.pass_time(2)
-    fail(world, "a", "x")
+    world.lose("a", "x")
     told = [
         source.submitted[0].generation.quality_of_service.timeout_ms
         for source in world.sources.values()
     ]
     assert told == [5000, 3000]
-    play(world)
+    world.play()
     assert all(alarm.cancelled for alarm in world.clock.alarms)
 
 
@@ -222,7 +209,7 @@ async def test_a_draining_router_takes_nothing_and_is_done_with_its_last_generat
     with pytest.raises(Unavailable, match="draining"):
         world.relay.submit(submission("y", Recorder()))
     assert not drain.done()
-    play(world)
+    world.play()
     await drain
     assert isinstance(recorder.last, Finished)
 
