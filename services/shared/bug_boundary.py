@@ -115,7 +115,7 @@ async def _boundary(
         await context.abort(
             _STATUS[error.code],
             _printable(error.message)[:MAX_MESSAGE],
-            _trailing(error),
+            (*(context.trailing_metadata() or ()), *_trailing(error)),
         )
     except grpc.aio.AbortError:
         raise

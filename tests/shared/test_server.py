@@ -13,7 +13,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from services.shared.bug_boundary import FIELD_KEY
+from services.shared.bug_boundary import FIELD_KEY, RETRY_KEY
 from services.shared.channel import open_channel
 from services.shared.channel_options import MAX_MESSAGE_BYTES
 from services.shared.errors import WIRE, ContextLengthExceeded, InvalidRequest, ServiceError
@@ -113,6 +113,7 @@ async def test_a_service_error_is_told_with_its_text_and_field(kind: str) -> Non
     assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
     assert caught.value.details() == "name must be short, got \\ud800é"
     trailing = metadata_of(caught.value)
+    assert RETRY_KEY not in trailing
     assert trailing[FIELD_KEY] == r"metadata.\u{43a}\u{43b}\u{44e}\u{447}\u{a}"
 
 
