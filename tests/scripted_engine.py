@@ -49,12 +49,17 @@ class ScriptedEngine:
         script: may raise a ServiceError, which refuses the generation.
         cached_tokens: told for each prompt.
         accepts: whether generations are accepted before the first step.
+        routed: why they came here, as a router says it.
+        refusing, expected_wait_ms: told as load; generations that come are played all the same.
     """
 
     script: Script
     describes: engine_pb.DescribeResponse
     cached_tokens: int = 0
     accepts: bool = True
+    routed: str = ""
+    refusing: bool = False
+    expected_wait_ms: int = 0
     submissions: list[Submission] = field(default_factory=list)
     cancels: list[CancelReason] = field(default_factory=list)
     state: ReplicaState = ReplicaState.READY
@@ -78,7 +83,9 @@ class ScriptedEngine:
         return cancel
 
     def load(self) -> Load:
-        return Load(state=self.state)
+        return Load(
+            state=self.state, refusing=self.refusing, expected_wait_ms=self.expected_wait_ms
+        )
 
     async def _play(self, submission: Submission, steps: Sequence[Step]) -> None:
         generation, sink = submission.generation, submission.sink
@@ -86,7 +93,11 @@ class ScriptedEngine:
         position = 0
         if self.accepts:
             cached = CachedTokens(device=min(self.cached_tokens, prompt_tokens))
-            sink(Accepted(prompt_tokens=prompt_tokens, cached_tokens=cached, seed=1))
+            sink(
+                Accepted(
+                    prompt_tokens=prompt_tokens, cached_tokens=cached, seed=1, routed=self.routed
+                )
+            )
         for step in [*steps, FinishReason.END_OF_TEXT]:
             # As an engine does, it lets go of the loop between two steps.
             await asyncio.sleep(0)

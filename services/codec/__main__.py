@@ -10,6 +10,7 @@ from services.codec.prompt import PromptEncoder
 from services.codec.service import serving_codec
 from services.codec.settings import ALIASES, CodecSettings
 from services.shared.announce import announce
+from services.shared.drain import drained
 from services.shared.model_folder import ModelFolder
 from services.shared.program import Program
 from services.shared.stop import Stop
@@ -26,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 async def serve(settings: CodecSettings, stop: Stop) -> None:
-    """Serves until it is asked to stop, then lets running requests end."""
+    """Serves until it is asked to stop, then drains."""
     folder = ModelFolder(settings.executor.model_path)
     name = settings.service.output_family
     encoder = PromptEncoder(
@@ -36,7 +37,7 @@ async def serve(settings: CodecSettings, stop: Stop) -> None:
     )
     async with serving_codec(settings, folder, encoder) as service:
         announce({"http": service.http, "grpc": service.grpc})
-        await stop.asked()
+        await drained(service, service.health, stop, settings.service.limits)
 
 
 if __name__ == "__main__":

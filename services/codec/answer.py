@@ -22,6 +22,8 @@ _REASONS = {
     FinishReason.CONTEXT_FULL: EndReason.CONTEXT_FULL,
     FinishReason.CONSTRAINT_COMPLETE: EndReason.END_OF_TEXT,
 }
+MAX_ROUTED = 200
+
 _LIMITS = frozenset({EndReason.MAX_TOKENS, EndReason.CONTEXT_FULL})
 
 
@@ -49,10 +51,15 @@ class _Output:
     accepted: Accepted | None = None
     finish: Finish | None = None
     completion_tokens: int = 0
+    continuations: int = 0
 
 
 class Answer:
-    """Takes the events of a request's generations in whatever portions they come."""
+    """Takes the events of a request's generations in whatever portions they come.
+
+    Attributes:
+        routed: why the first generation went where it went, in characters of a header.
+    """
 
     def __init__(self, cursors: Sequence[Cursor], terms: AnswerTerms) -> None:
         self._outputs = [_Output(cursor) for cursor in cursors]
@@ -62,6 +69,7 @@ class Answer:
         self._size = len(cursors) // len(terms.fills_context)
         self._stopped: list[int] = []
         self.has_started = False
+        self.routed = ""
         self.failure: ServiceError | None = None
 
     @property
@@ -99,6 +107,7 @@ class Answer:
         figures: dict[str, Attribute] = {
             "completion_tokens": sum(cursor.tokens for cursor in cursors),
             "output_digest": ",".join(cursor.digest for cursor in cursors),
+            "continuations": sum(output.continuations for output in self._outputs),
         }
         if self.has_started:
             figures["cached_tokens"] = sum(map(_cached, self._firsts()))
@@ -123,6 +132,7 @@ class Answer:
                 output.accepted = output.accepted or event
                 return []
             case Finished():
+                output.continuations = event.timeline.continuations
                 deltas = output.cursor.finish()
                 return [*deltas, *self._ended(output, event)]
             case Failed():
@@ -136,6 +146,7 @@ class Answer:
         if len(firsts) < len(self._terms.fills_context):
             return []
         self.has_started = True
+        self.routed = _printable(firsts[0].routed)[:MAX_ROUTED]
         start = Start(
             prompt_tokens=sum(first.prompt_tokens for first in firsts),
             cached_tokens=sum(map(_cached, firsts)),
@@ -177,6 +188,10 @@ class Answer:
             completion_tokens=sum(output.completion_tokens for output in self._outputs),
             reasoning_tokens=sum(output.cursor.reasoning_tokens for output in self._outputs),
         )
+
+
+def _printable(text: str) -> str:
+    return "".join(char if " " <= char <= "~" else "?" for char in text)
 
 
 def _reason(finished: Finished, fills_context: bool) -> EndReason:

@@ -7,6 +7,7 @@ import secrets
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, replace
+from random import Random
 from time import monotonic, time
 
 from services.codec.answer import Answer, AnswerTerms
@@ -17,6 +18,7 @@ from services.codec.events import Heartbeat, OutputEvent
 from services.codec.exchange import Exchange
 from services.codec.generation import Terms, generations_of, room_for
 from services.codec.outputs import Outputs
+from services.codec.pressure import Pressure
 from services.codec.prompt import PromptEncoder
 from services.codec.protocols.reading import Reading
 from services.codec.protocols.reply import Reply
@@ -30,7 +32,6 @@ from services.shared.errors import (
     Code,
     DeadlineExceeded,
     InvalidRequest,
-    Overloaded,
     ServiceError,
 )
 from services.shared.stream.events import CancelReason, Failed
@@ -68,7 +69,7 @@ class Codec:
         self._model = model
         self._limits = limits
         self._reading = reading
-        self._taken = 0
+        self._pressure = Pressure(limits.concurrency, link.load, Random().random)  # noqa: S311 no secret
         self._running: set[Running] = set()
 
     @property
@@ -79,6 +80,10 @@ class Codec:
     def fault(self) -> str | None:
         """Why nothing can be served, or None."""
         return self._link.fault
+
+    def refusal(self) -> ServiceError | None:
+        """Why no request would be answered now, whatever it asks; None while they are."""
+        return self._link.absence() or self._pressure.refusal()
 
     async def parse(self, parse: Callable[[Reading, bytes], Request], body: bytes) -> Request:
         """Raises InvalidRequest, or NotFound for an unknown model."""
@@ -137,7 +142,7 @@ class Codec:
         Raises:
             ServiceError: at any point; before the first batch nothing was told.
         """
-        with self._slot():
+        with self._pressure.place():
             engine = self._link.engine()
             prompts = await self._prompts(request, exchange)
             rooms = [room_for(request, ids, engine.context_length) for ids in prompts]
@@ -161,6 +166,8 @@ class Codec:
                     with self._submitted(engine, generations, trace.traceparent) as running:
                         async with aclosing(self._batches(running, answer)) as batches:
                             async for batch in batches:
+                                if answer.routed:
+                                    exchange.figures["routed"] = answer.routed
                                 yield batch
                 finally:
                     exchange.figures.update(answer.figures())
@@ -210,13 +217,3 @@ class Codec:
                 yield [Heartbeat()]
             if answer.failure is not None:
                 raise answer.failure
-
-    @contextmanager
-    def _slot(self) -> Iterator[None]:
-        if self._taken >= self._limits.concurrency:
-            raise Overloaded("the server is busy, try again later")
-        self._taken += 1
-        try:
-            yield
-        finally:
-            self._taken -= 1

@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from time import monotonic
 
 import grpc
 from tokenway.engine.v1 import engine_pb2 as pb
@@ -15,11 +16,14 @@ from tokenway.engine.v1 import engine_pb2_grpc as rpc
 from services.shared.channel import open_channel
 from services.shared.errors import Unavailable
 from services.shared.stream.client_session import ClientSession
-from services.shared.stream.load import ReplicaState
+from services.shared.stream.load import Load, ReplicaState
 from services.shared.stream.source import TokenSource
 from services.shared.tasks import Tasks
 
 CHECK_INTERVAL_S = 1.0
+LOAD_LASTS_S = 3.0
+"""The other side tells its load every second; what it told longer ago says nothing of now."""
+
 FIRST_CHECKS_S = 0.1
 DESCRIBE_TIMEOUT_S = 5.0
 
@@ -53,12 +57,13 @@ class EngineLink:
     """Asks the other side again and again who it is; gives it out only while it fits."""
 
     def __init__(self, channel: grpc.aio.Channel, ours: Identity, endpoint: str) -> None:
-        self.session = ClientSession(channel, endpoint)
+        self.session = ClientSession(channel, endpoint, self._told)
         self._stub = rpc.EngineServiceStub(channel)
         self._ours = ours
         self._endpoint = endpoint
         self._described: pb.DescribeResponse | None = None
         self._fault = "the engine has not been reached yet"
+        self._told_at = 0.0
 
     @property
     def fault(self) -> str | None:
@@ -73,15 +78,29 @@ class EngineLink:
         """As the other side tells it; None until it is known."""
         return self._described.context_length if self._described is not None else None
 
+    def load(self) -> Load | None:
+        """As the other side pushed it last; None when that is long ago."""
+        return self.session.load() if monotonic() - self._told_at < LOAD_LASTS_S else None
+
+    def absence(self) -> Unavailable | None:
+        """Why there is no engine to send anything to; None while there is."""
+        if self._described is None or self.session.load().state is ReplicaState.STARTING:
+            return Unavailable(f"the model cannot be served now: {self.fault}")
+        return None
+
     def engine(self) -> Engine:
         """Raises Unavailable while the other side is not there or does not fit."""
-        if self._described is None or self.session.load().state is ReplicaState.STARTING:
-            raise Unavailable(f"the model cannot be served now: {self.fault}")
+        absence = self.absence()
+        if absence is not None or self._described is None:
+            raise absence or Unavailable("the model cannot be served now")
         return Engine(
             source=self.session,
             model=self._described.model,
             context_length=self._described.context_length,
         )
+
+    def _told(self, load: Load | None) -> None:
+        self._told_at = 0.0 if load is None else monotonic()
 
     async def check(self) -> None:
         """Compares for ever; what does not fit is told once in the log."""

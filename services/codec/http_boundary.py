@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from services.codec.exchange import Exchange, exchanging, note_error, request_id_from
-from services.codec.http_reply import send_refusal
+from services.codec.http_reply import TOO_LARGE, send_refusal
 from services.codec.protocols.chat_completions.protocol import CHAT_COMPLETIONS
 from services.codec.protocols.completions.protocol import COMPLETIONS
 from services.codec.protocols.messages.protocol import MESSAGES
+from services.codec.protocols.reply import Refusal
 from services.codec.protocols.responses.protocol import RESPONSES
 from services.codec.protocols.wire_protocol import WireProtocol
+from services.codec.reception import Reception, SentAway
+from services.codec.repeats import caller_of
+from services.codec.retry import retry_headers
 from services.shared.errors import Cancelled, Internal, ServiceError
 from services.shared.trace_context import HEADER, TraceContext
 
@@ -46,24 +51,40 @@ def headers_of(scope: Scope) -> Mapping[str, str]:
     return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
 
 
-class HttpBoundary:
-    """Middleware. Paths in `quiet` pass it by.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BoundaryTerms:
+    """What the boundary is told of the door.
 
     Args:
-        app: what it surrounds.
-        quiet: paths that are asked all the time and whose answers need no names.
+        reception: lets requests in.
+        answers: paths that the model answers, which are refused when there is no room.
+        quiet: paths that are asked all the time, and whose answers need no names.
         unread_limit: bytes of a refused body that are read and forgotten.
     """
 
-    def __init__(self, app: ASGIApp, quiet: frozenset[str], unread_limit: int) -> None:
+    reception: Reception
+    answers: frozenset[str]
+    quiet: frozenset[str]
+    unread_limit: int
+
+
+class HttpBoundary:
+    """Middleware around `app`."""
+
+    def __init__(self, app: ASGIApp, terms: BoundaryTerms) -> None:
         self._app = app
-        self._quiet = quiet
-        self._unread_limit = unread_limit
+        self._terms = terms
+        self._reception = terms.reception
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] in self._quiet:
+        if scope["type"] != "http" or scope["path"] in self._terms.quiet:
             await self._app(scope, receive, send)
             return
+        if scope["path"] in self._terms.answers:
+            away = self._reception.sent_away(_caller(scope), protocol_of(scope))
+            if away is not None:
+                await self._send_away(away, receive, send)
+                return
         headers = headers_of(scope)
         request_id = request_id_from(headers.get("x-request-id"))
         parent = TraceContext.parse(headers.get(HEADER))
@@ -73,31 +94,77 @@ class HttpBoundary:
         except Cancelled:
             return
 
+    async def _send_away(self, away: SentAway, receive: Receive, send: Send) -> None:
+        name = away.request_id.encode()
+        headers = [
+            *retry_headers(away.refusal.status, away.retry_after_s),
+            *((b"x-request-id", name), (b"request-id", name)),
+            *self._leaving(),
+        ]
+        limit = self._terms.unread_limit
+        await send_refusal(away.refusal, receive, send, headers=headers, unread_limit=limit)
+
     async def _named(self, exchange: Exchange, scope: Scope, receive: Receive, send: Send) -> None:
         scope[_EXCHANGE] = exchange
         exchange.figures["path"] = scope["path"][:100]
-        has_started = False
+        has_started = is_read = False
 
         async def send_named(message: Message) -> None:
             nonlocal has_started
             if message["type"] == "http.response.start":
                 has_started = True
-                exchange.figures["status"] = message["status"]
-                headers = MutableHeaders(raw=list(message["headers"]))
-                headers["x-request-id"] = headers["request-id"] = exchange.request_id
-                headers["x-trace-id"] = exchange.trace.trace_id
-                message = {**message, "headers": headers.raw}
+                message = self._with_names(message, exchange)
             await send(message)
 
+        async def receive_noted() -> Message:
+            nonlocal is_read
+            is_read = True
+            return await receive()
+
         try:
-            await self._app(scope, receive, send_named)
+            await self._taken(scope, receive_noted, send_named)
         except Exception as error:  # the one boundary of HTTP
             known = _known(error)
             if isinstance(known, Cancelled) or has_started:
                 raise known from error
             note_error(exchange, known)
-            refusal = protocol_of(scope).refusal(known, exchange.request_id)
-            await send_refusal(refusal, receive, send_named, unread_limit=self._unread_limit)
+            refusal = self._refusal(known, exchange, scope)
+            limit = 0 if is_read and refusal.status != TOO_LARGE else self._terms.unread_limit
+            headers = retry_headers(refusal.status, known.retry_after_s)
+            await send_refusal(refusal, receive, send_named, headers=headers, unread_limit=limit)
+
+    async def _taken(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._reception.open_requests.one():
+            if scope["path"] in self._terms.answers:
+                self._reception.check()
+            await self._app(scope, receive, send)
+
+    def _refusal(self, error: ServiceError, exchange: Exchange, scope: Scope) -> Refusal:
+        if scope["path"] in self._terms.answers:
+            self._reception.note(_caller(scope), error, exchange.request_id)
+        return protocol_of(scope).refusal(error, exchange.request_id)
+
+    def _with_names(self, message: Message, exchange: Exchange) -> Message:
+        exchange.figures["status"] = message["status"]
+        headers = MutableHeaders(raw=[*message["headers"], *self._leaving()])
+        headers["x-request-id"] = headers["request-id"] = exchange.request_id
+        headers["x-trace-id"] = exchange.trace.trace_id
+        if routed := exchange.figures.get("routed"):
+            headers["x-tokenway-route"] = str(routed)
+        return {**message, "headers": headers.raw}
+
+    def _leaving(self) -> list[tuple[bytes, bytes]]:
+        """Who keeps a connection goes elsewhere with the next request."""
+        return [(b"connection", b"close")] if self._reception.open_requests.are_leaving else []
+
+
+def _caller(scope: Scope) -> bytes:
+    credential = b""
+    for name, value in scope["headers"]:
+        if name in (b"authorization", b"x-api-key"):
+            credential = value
+            break
+    return caller_of(credential, (scope["client"] or ("",))[0])
 
 
 def _known(error: Exception) -> ServiceError:

@@ -10,9 +10,8 @@ from starlette.types import Receive, Send
 from services.codec.http_body import discard
 from services.codec.protocols.reply import Refusal
 
-RETRY_LATER = frozenset({429, 503, 529})
-RETRY_AFTER_S = 1
 BUG = 500
+TOO_LARGE = 413
 
 Headers = Sequence[tuple[bytes, bytes]]
 
@@ -25,8 +24,6 @@ async def send_json(
         (b"content-length", b"%d" % len(body)),
         *headers,
     ]
-    if status in RETRY_LATER:
-        headers.append((b"retry-after", b"%d" % RETRY_AFTER_S))
     if status == BUG:
         # The same request would meet the same bug; clients ask again after every other 5xx.
         headers.append((b"x-should-retry", b"false"))
@@ -39,11 +36,13 @@ def json_response(body: bytes) -> Response:
 
 
 async def send_refusal(
-    refusal: Refusal, receive: Receive, send: Send, *, unread_limit: int
+    refusal: Refusal, receive: Receive, send: Send, *, unread_limit: int, headers: Headers = ()
 ) -> None:
-    """Sends an error; when it is about the size of the body, the rest is read and forgotten."""
-    too_large = refusal.status == 413
-    await send_json(send, refusal.status, refusal.body, more_body=too_large)
-    if too_large:
+    """Sends an error; then up to `unread_limit` bytes of the body are read and forgotten.
+
+    A connection that is closed before may be reset, and the client never reads the error.
+    """
+    await send_json(send, refusal.status, refusal.body, headers, more_body=unread_limit > 0)
+    if unread_limit > 0:
         await discard(receive, unread_limit)
         await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -14,7 +14,12 @@ from starlette.routing import Route
 
 from services.codec.codec import Codec
 from services.codec.http_answer import ChatEndpoint
-from services.codec.http_boundary import HttpBoundary, exchange_of, protocol_of
+from services.codec.http_boundary import (
+    BoundaryTerms,
+    HttpBoundary,
+    exchange_of,
+    protocol_of,
+)
 from services.codec.http_counts import CountPages
 from services.codec.http_reply import json_response
 from services.codec.protocols.chat_completions.protocol import CHAT_COMPLETIONS
@@ -23,8 +28,16 @@ from services.codec.protocols.messages.protocol import MESSAGES
 from services.codec.protocols.models import model_entry, model_list
 from services.codec.protocols.responses.protocol import RESPONSES
 from services.codec.readiness import Ready
+from services.codec.reception import Reception
 from services.shared.errors import NotFound
 from services.shared.settings import HealthSettings
+
+ANSWERS = {
+    "/v1/chat/completions": CHAT_COMPLETIONS,
+    "/v1/completions": COMPLETIONS,
+    "/v1/messages": MESSAGES,
+    "/v1/responses": RESPONSES,
+}
 
 
 class _Pages:
@@ -63,16 +76,20 @@ class HttpTerms:
     allowed_origins: tuple[str, ...] = ()
 
 
-def app(codec: Codec, ready: Ready, terms: HttpTerms) -> Starlette:
+def app(codec: Codec, ready: Ready, reception: Reception, terms: HttpTerms) -> Starlette:
     health = terms.health
-    boundary = Middleware(
-        HttpBoundary,
+    boundary = BoundaryTerms(
+        reception=reception,
+        answers=frozenset(ANSWERS),
         quiet=frozenset({health.liveness_path, health.readiness_path}),
         unread_limit=2 * terms.max_body_bytes,
     )
     starlette = Starlette(
         routes=[*_protocol_routes(codec, terms), *_page_routes(_Pages(codec, ready), health)],
-        middleware=[*_browsers(terms.allowed_origins), boundary],
+        middleware=[
+            *_browsers(terms.allowed_origins),
+            Middleware(HttpBoundary, terms=boundary),
+        ],
         exception_handlers={HTTPException: _no_route},
     )
     starlette.router.redirect_slashes = False
@@ -81,12 +98,6 @@ def app(codec: Codec, ready: Ready, terms: HttpTerms) -> Starlette:
 
 def _protocol_routes(codec: Codec, terms: HttpTerms) -> list[Route]:
     counts = CountPages(codec, terms.max_body_bytes)
-    answers = {
-        "/v1/chat/completions": CHAT_COMPLETIONS,
-        "/v1/completions": COMPLETIONS,
-        "/v1/messages": MESSAGES,
-        "/v1/responses": RESPONSES,
-    }
     pages = {
         "/v1/messages/count_tokens": counts.message_tokens,
         "/v1/responses/input_tokens": counts.input_tokens,
@@ -95,7 +106,7 @@ def _protocol_routes(codec: Codec, terms: HttpTerms) -> list[Route]:
     }
     endpoints = {
         path: ChatEndpoint(codec, protocol, terms.max_body_bytes)
-        for path, protocol in answers.items()
+        for path, protocol in ANSWERS.items()
     }
     return [
         *(Route(path, endpoint, methods=["POST"]) for path, endpoint in endpoints.items()),
@@ -113,6 +124,9 @@ def _page_routes(pages: _Pages, health: HealthSettings) -> list[Route]:
     ]
 
 
+EXPOSED = ("x-request-id", "request-id", "retry-after", "retry-after-ms", "x-tokenway-route")
+
+
 def _browsers(allowed_origins: tuple[str, ...]) -> list[Middleware]:
     """Lets pages of other origins ask and read; nobody is known by a cookie here."""
     if not allowed_origins:
@@ -123,7 +137,7 @@ def _browsers(allowed_origins: tuple[str, ...]) -> list[Middleware]:
             allow_origins=allowed_origins,
             allow_methods=["GET", "POST"],
             allow_headers=["*"],
-            expose_headers=["x-request-id", "request-id", "retry-after"],
+            expose_headers=EXPOSED,
         )
     ]
 

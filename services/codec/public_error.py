@@ -35,4 +35,6 @@ def public_error(error: ServiceError) -> ServiceError:
         return InvalidRequest(error.message[:MAX_CHARACTERS], field=error.field)
     _log.warning("the engine failed a request: %s: %s", type(error).__name__, error.message)
     text = _FIXED.get(type(error))
-    return Internal("internal error") if text is None else type(error)(text)
+    if text is None:
+        return Internal("internal error")
+    return type(error)(text, retry_after_s=error.retry_after_s)

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from time import monotonic
 
 from services.codec.codec import Codec
+from services.codec.open_requests import OpenRequests
 from services.shared.health import Health, Readiness
 from services.shared.tasks import Tasks
 
@@ -20,14 +21,14 @@ _log = logging.getLogger(__name__)
 class Ready:
     """Ready when the engine is there and fits, and nobody told the codec to stop."""
 
-    def __init__(self, codec: Codec, initial_delay_s: float) -> None:
+    def __init__(self, codec: Codec, open_requests: OpenRequests, initial_delay_s: float) -> None:
         self._codec = codec
+        self._open_requests = open_requests
         self._not_before = monotonic() + initial_delay_s
-        self.is_draining = False
 
     @property
     def fault(self) -> str | None:
-        if self.is_draining:
+        if self._open_requests.are_leaving:
             return "the codec is draining"
         if monotonic() < self._not_before:
             return "the codec is starting"
@@ -52,6 +53,7 @@ async def _keep(ready: Ready, health: Health) -> None:
         fault = ready.fault
         if fault != told:
             _log.info("readiness: %s", fault or "ready")
-            await health.set(Readiness.READY if fault is None else Readiness.STARTING)
+            if health.readiness is not Readiness.DRAINING:
+                await health.set(Readiness.READY if fault is None else Readiness.STARTING)
             told = fault
         await asyncio.sleep(WATCH_INTERVAL_S)

@@ -23,9 +23,12 @@ from services.codec.protocols.messages.reply import token_count as message_token
 from services.codec.protocols.messages.request import parse_count
 from services.codec.protocols.models import model_list
 from services.codec.protocols.reading import Reading
+from services.codec.protocols.reply import Refusal
 from services.codec.protocols.responses.protocol import RESPONSES
 from services.codec.protocols.responses.reply import token_count as input_tokens
 from services.codec.protocols.wire_protocol import WireProtocol
+from services.codec.reception import Reception
+from services.codec.repeats import caller_of
 from services.codec.request import Request
 from services.shared.bug_boundary import trace_of
 from services.shared.errors import InvalidRequest, RequestTooLarge, ServiceError, error_of
@@ -42,8 +45,9 @@ Context = Any
 class CodecServicer(rpc.CodecServiceServicer):
     """Takes bodies of at most `max_body_bytes`."""
 
-    def __init__(self, codec: Codec, max_body_bytes: int) -> None:
+    def __init__(self, codec: Codec, reception: Reception, max_body_bytes: int) -> None:
         self._codec = codec
+        self._reception = reception
         self._max_body_bytes = max_body_bytes
 
     async def ChatCompletions(self, request: HttpBody, context: Context) -> AsyncIterator[HttpBody]:
@@ -78,31 +82,45 @@ class CodecServicer(rpc.CodecServiceServicer):
         return HttpBody(content_type=JSON, data=model_list(self._codec.model))
 
     async def Encode(self, request: pb.EncodeRequest, context: Context) -> pb.EncodeResponse:
-        return pb.EncodeResponse(token_ids=await self._codec.encode_text(request.text))
+        with self._reception.open_requests.one():
+            return pb.EncodeResponse(token_ids=await self._codec.encode_text(request.text))
 
     async def Decode(
         self, request_iterator: AsyncIterator[pb.DecodeRequest], context: Context
     ) -> AsyncIterator[pb.DecodeResponse]:
         tokenizer = self._codec.encoder.tokenizer
         detokenizer = Detokenizer(tokenizer)
-        async for request in request_iterator:
-            _check_ids(request.token_ids, tokenizer.vocabulary_size)
-            if text := detokenizer.push(request.token_ids):
+        with self._reception.open_requests.one():
+            async for request in request_iterator:
+                _check_ids(request.token_ids, tokenizer.vocabulary_size)
+                if text := detokenizer.push(request.token_ids):
+                    yield pb.DecodeResponse(text=text)
+            if text := detokenizer.finish():
                 yield pb.DecodeResponse(text=text)
-        if text := detokenizer.finish():
-            yield pb.DecodeResponse(text=text)
 
     async def _tokens(
         self, protocol: WireProtocol, parse: Parse, body: HttpBody, context: Context
     ) -> int:
-        with _exchanging(protocol, context) as exchange:
+        with _exchanging(protocol, context) as exchange, self._reception.open_requests.one():
             parsed = await self._codec.parse(parse, self._data(body))
             return len(await self._codec.prompt_ids(parsed, exchange))
 
     async def _answered(
         self, protocol: WireProtocol, body: HttpBody, context: Context
     ) -> AsyncGenerator[HttpBody, None]:
-        with _exchanging(protocol, context) as exchange:
+        caller = _caller(context)
+        away = self._reception.sent_away(caller, protocol)
+        if away is not None:
+            raise _as_told(away.error, away.refusal, away.retry_after_s)
+
+        def note(error: ServiceError, request_id: str) -> None:
+            self._reception.note(caller, error, request_id)
+
+        with (
+            _exchanging(protocol, context, note) as exchange,
+            self._reception.open_requests.one(),
+        ):
+            self._reception.check()
             request = await self._codec.parse(protocol.parse, self._data(body))
             exchange.figures["stream"] = request.delivery.stream
             answer = self._streamed if request.delivery.stream else self._whole
@@ -139,20 +157,36 @@ class CodecServicer(rpc.CodecServiceServicer):
 
 
 @contextmanager
-def _exchanging(protocol: WireProtocol, context: Context) -> Iterator[Exchange]:
+def _exchanging(
+    protocol: WireProtocol,
+    context: Context,
+    note: Callable[[ServiceError, str], None] = lambda _, __: None,
+) -> Iterator[Exchange]:
     """The exchange of a call; its errors carry the protocol's error object as their message."""
     metadata = dict(context.invocation_metadata() or ())
     request_id = request_id_from(metadata.get("x-request-id"))
     try:
         with exchanging("grpc", request_id, trace_of(context)) as exchange:
             exchange.figures["path"] = protocol.name
-            context.set_trailing_metadata(
-                (("x-request-id", request_id), ("x-trace-id", exchange.trace.trace_id))
-            )
+            names = (("x-request-id", request_id), ("x-trace-id", exchange.trace.trace_id))
+            context.set_trailing_metadata(names)
             yield exchange
+            if routed := exchange.figures.get("routed"):
+                context.set_trailing_metadata((*names, ("x-tokenway-route", str(routed))))
     except ServiceError as error:
-        told = protocol.refusal(error, request_id).body.decode()
-        raise error_of(error.code, told, error.field) from error
+        note(error, request_id)
+        refusal = protocol.refusal(error, request_id)
+        raise _as_told(error, refusal, error.retry_after_s) from error
+
+
+def _as_told(error: ServiceError, refusal: Refusal, retry_after_s: float | None) -> ServiceError:
+    return error_of(error.code, refusal.body.decode(), error.field, retry_after_s)
+
+
+def _caller(context: Context) -> bytes:
+    metadata = dict(context.invocation_metadata() or ())
+    credential = metadata.get("authorization") or metadata.get("x-api-key") or ""
+    return caller_of(credential, context.peer().rpartition(":")[0])
 
 
 def _check_ids(ids: Any, vocabulary_size: int) -> None:

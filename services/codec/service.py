@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from random import Random
 
 from services.codec.codec import Codec, Limits
 from services.codec.engine_link import EngineLink, Identity, linked
 from services.codec.http_routes import HttpTerms, app
 from services.codec.http_server import listening
+from services.codec.open_requests import OpenRequests
 from services.codec.prompt import PromptEncoder
 from services.codec.protocols.reading import Reading
 from services.codec.protocols.seal import Seal
 from services.codec.readiness import Ready, watched
+from services.codec.reception import Reception
+from services.codec.repeats import Repeats
 from services.codec.rpc import CodecServicer, register
 from services.codec.served_model import ServedModel
 from services.codec.settings import CodecSettings
+from services.shared.health import Health
 from services.shared.model_folder import CONFIG, ModelFolder
 from services.shared.server import serving
 
@@ -35,52 +40,81 @@ class Service:
     Args:
         http: address of the HTTP door.
         grpc: address of the gRPC door.
-        ready: whether it can serve; told to drain before the block ends.
+        ready: whether it can serve.
+        health: the same for the gRPC door.
+        requests: those of both doors.
+        give_up: ends all answers with an error.
     """
 
     http: str
     grpc: str
     ready: Ready
+    health: Health
+    requests: OpenRequests
+    give_up: Callable[[], None]
+
+    def leave(self) -> None:
+        """Is not ready any more and asks callers to go elsewhere, but takes who comes."""
+        self.requests.are_leaving = True
+
+    async def drain(self, timeout_s: float | None) -> None:
+        """Refuses new requests; what still runs after `timeout_s` seconds ends with an error."""
+        self.leave()
+        self.requests.close()
+        if not await self.requests.idle(timeout_s):
+            self.give_up()
+            await self.requests.idle(LAST_WORDS_S)
 
 
 @asynccontextmanager
 async def serving_codec(
     settings: CodecSettings, folder: ModelFolder, encoder: PromptEncoder
 ) -> AsyncIterator[Service]:
-    """Serves inside the block; at its end running requests have the drain timeout to end."""
+    """Serves inside the block; drain it before its end, which breaks off what runs."""
     async with linked(settings.inference_engine.endpoint, _identity(folder, encoder)) as link:
         codec = _codec(settings, folder, encoder, link)
-        ready = Ready(codec, settings.health.initial_delay_seconds)
-        async with _doors(settings, codec, ready) as service:
-            yield service
+        repeats = Repeats(asyncio.get_running_loop())
+        reception = Reception(codec.refusal, repeats, Random().random, OpenRequests())  # noqa: S311 no secret
+        try:
+            async with _doors(settings, codec, reception) as service:
+                yield service
+        finally:
+            repeats.close()
 
 
 @asynccontextmanager
-async def _doors(settings: CodecSettings, codec: Codec, ready: Ready) -> AsyncIterator[Service]:
-    server, drain_s = settings.server, settings.service.limits.drain_timeout_s
-    grace_s = drain_s + LAST_WORDS_S
+async def _doors(
+    settings: CodecSettings, codec: Codec, reception: Reception
+) -> AsyncIterator[Service]:
+    server, requests = settings.server, reception.open_requests
+    ready = Ready(codec, requests, settings.health.initial_delay_seconds)
     max_body_bytes = settings.service.limits.max_body_bytes
     terms = HttpTerms(
         health=settings.health,
         max_body_bytes=max_body_bytes,
         allowed_origins=server.allowed_origins,
     )
-    application = app(codec, ready, terms)
+    application = app(codec, ready, reception, terms)
     async with (
-        listening(application, server.host, server.port, drain_s=grace_s) as http,
+        listening(application, server.host, server.port, drain_s=LAST_WORDS_S) as http,
         serving(
             f"{server.host}:{server.grpc_port}",
-            partial(register, CodecServicer(codec, max_body_bytes)),
+            partial(register, CodecServicer(codec, reception, max_body_bytes)),
             [RPC_SERVICE],
-            grace_s=grace_s,
+            grace_s=LAST_WORDS_S,
         ) as door,
         watched(ready, door.health),
     ):
-        yield Service(http=http.address, grpc=door.address, ready=ready)
-        # Both doors drain at the same time.
-        ready.is_draining = True
-        http.drain()
-        asyncio.get_running_loop().call_later(drain_s, codec.give_up)
+        yield Service(
+            http=http.address,
+            grpc=door.address,
+            ready=ready,
+            health=door.health,
+            requests=requests,
+            give_up=codec.give_up,
+        )
+        requests.close()
+        codec.give_up()
 
 
 def _identity(folder: ModelFolder, encoder: PromptEncoder) -> Identity:

@@ -62,7 +62,7 @@ async def test_readiness_follows_the_engine(beds: BedMaker) -> None:
         engine.state = ReplicaState.DRAINING
         await until(lambda: bed.service.ready.fault)
         assert (await client.get("/readyz")).status_code == 503
-        bed.service.ready.is_draining = True
+        bed.service.leave()
         assert "draining" in (await client.get("/readyz")).text
 
 
@@ -125,13 +125,12 @@ async def test_answers_that_do_not_end_in_time_are_told_so(beds: BedMaker) -> No
     never = asyncio.Event()
     engine = beds.engine(lambda _: [beds.encoder.encode_text("so far"), never])
     async with httpx.AsyncClient(timeout=60) as client:
-        async with beds.bed(
-            engine, lambda s: replace(s, limits=replace(s.limits, drain_timeout_s=0.1))
-        ) as bed:
+        async with beds.bed(engine) as bed:
             url = f"{bed.url}/v1/messages"
             streamed = asyncio.ensure_future(client.post(url, json=BODY | {"stream": True}))
             whole = asyncio.ensure_future(client.post(url, json=BODY))
             await until(lambda: len(engine.submissions) == 2)
+            await bed.service.drain(0.1)
         assert "event: error" in (await streamed).text
         assert (await whole).status_code == 503
 

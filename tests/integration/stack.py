@@ -189,11 +189,11 @@ def simulated(model: ModelFolder, **executor: Any) -> Settings:
 
 def merged(defaults: Settings, settings: Settings) -> dict[str, Any]:
     """The settings, with the defaults where they say nothing, section by section."""
-    both = dict(defaults)
-    for key, value in settings.items():
-        default = defaults.get(key)
-        nested = isinstance(value, Mapping) and isinstance(default, Mapping)
-        both[key] = merged(default, value) if nested else value
+    both = {**defaults, **settings}
+    for key in defaults.keys() & settings.keys():
+        default, value = defaults[key], settings[key]
+        if isinstance(value, Mapping) and isinstance(default, Mapping):
+            both[key] = merged(default, value)
     return both
 
 

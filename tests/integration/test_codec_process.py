@@ -6,23 +6,29 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import grpc
 import httpx
 import openai
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 from tokenway.engine.v1 import engine_pb2 as pb
 
 from services.codec.prompt import PromptEncoder
 from services.shared.announce import announced
+from services.shared.health import LIVENESS
 from services.shared.model_folder import ModelFolder
+from services.shared.stream.generation import Generation
 from tests.scripted_engine import ScriptedEngine, serving_engine
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 60
+SERVING = health_pb2.HealthCheckResponse.SERVING
+NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
 
 @asynccontextmanager
@@ -48,56 +54,115 @@ def config_at(tmp_path: Path, text: str) -> Path:
     return path
 
 
-async def ready(client: httpx.AsyncClient) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while (await client.get("/readyz")).status_code != 200:  # noqa: ASYNC110 another process
-            await asyncio.sleep(0.05)
+@asynccontextmanager
+async def codec_process(
+    config: Path,
+) -> AsyncIterator[tuple[asyncio.subprocess.Process, Mapping[str, str]]]:
+    """A codec that can serve, and its doors."""
+    async with process(config) as child:
+        assert child.stdout is not None
+        async with asyncio.timeout(PATIENCE_S):
+            doors = announced((await child.stdout.readline()).decode())
+        assert doors is not None
+        async with httpx.AsyncClient(base_url=f"http://{doors['http']}") as client:
+            await until_status(client, "/readyz", 200)
+        yield child, doors
 
 
-async def test_running_stream_ends_whole_after_sigterm(
-    model_folder: ModelFolder, tmp_path: Path
-) -> None:
-    go_on = asyncio.Event()
-    encoder = PromptEncoder(model_folder, cache_bytes=0)
-    first, second = encoder.encode_text("one"), encoder.encode_text(" two")
+def settings(endpoint: str, model: ModelFolder) -> str:
+    return (
+        "server: {port: 0, grpc_port: 0}\n"
+        f"inference_engine: {{endpoint: '{endpoint}', protocol: token-stream}}\n"
+        "service: {limits: {settle_s: 3600}}\n"
+        f"executor: {{model_path: '{model.path}'}}\n"
+    )
 
-    def script(_: Any) -> Sequence[Any]:
-        return [first, go_on, second]
 
-    describes = pb.DescribeResponse(
+def described(model: ModelFolder, encoder: PromptEncoder) -> pb.DescribeResponse:
+    return pb.DescribeResponse(
         model="smol",
-        tokenizer_fingerprint=model_folder.tokenizer_fingerprint(),
+        tokenizer_fingerprint=model.tokenizer_fingerprint(),
         vocabulary_size=encoder.tokenizer.vocabulary_size,
         context_length=1024,
     )
-    async with serving_engine(ScriptedEngine(script=script, describes=describes)) as endpoint:
-        config = config_at(
-            tmp_path,
-            f"server: {{port: 0, grpc_port: 0}}\n"
-            f"inference_engine: {{endpoint: '{endpoint}', protocol: token-stream}}\n"
-            f"executor: {{model_path: '{model_folder.path}'}}\n",
-        )
-        async with process(config) as child:
-            assert child.stdout is not None
-            async with asyncio.timeout(PATIENCE_S):
-                doors = announced((await child.stdout.readline()).decode())
-            assert doors is not None
-            url = f"http://{doors['http']}"
-            async with httpx.AsyncClient(base_url=url) as client:
-                await ready(client)
-            async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0) as sdk:
-                stream = await sdk.chat.completions.create(
-                    model=model_folder.name,
-                    messages=[{"role": "user", "content": "hi"}],
-                    stream=True,
-                )
-                text = ""
-                async for chunk in stream:
-                    text += chunk.choices[0].delta.content or ""
-                    if text == "one" and not go_on.is_set():
-                        child.send_signal(signal.SIGTERM)
-                        go_on.set()
-            assert text == "one two"
+
+
+async def until_status(client: httpx.AsyncClient, path: str, status: int) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while (await client.get(path)).status_code != status:  # noqa: ASYNC110 another process
+            await asyncio.sleep(0.05)
+
+
+async def first_refusal(client: httpx.AsyncClient, body: Mapping[str, Any]) -> httpx.Response:
+    async with asyncio.timeout(PATIENCE_S):
+        while (answer := await client.post("/v1/chat/completions", json=body)).is_success:
+            pass
+    return answer
+
+
+async def grpc_status(address: str, service: str = "") -> int:
+    async with grpc.aio.insecure_channel(address) as channel:
+        stub = health_pb2_grpc.HealthStub(channel)
+        answer = await stub.Check(health_pb2.HealthCheckRequest(service=service))
+    return int(answer.status)
+
+
+async def collected(stream: AsyncIterator[Any], begun: asyncio.Event) -> str:
+    text = ""
+    async for chunk in stream:
+        text += chunk.choices[0].delta.content or ""
+        if text:
+            begun.set()
+    return text
+
+
+async def test_a_codec_leaves_in_order(model_folder: ModelFolder, tmp_path: Path) -> None:
+    """It settles for an hour unless it is told twice."""
+    go_on, begun = asyncio.Event(), asyncio.Event()
+    encoder = PromptEncoder(model_folder, cache_bytes=0)
+    first, second = encoder.encode_text("one"), encoder.encode_text(" two")
+
+    def script(generation: Generation) -> Sequence[Any]:
+        return [first, *([] if generation.stopping.max_tokens == 1 else [go_on]), second]
+
+    body: dict[str, Any] = {
+        "model": model_folder.name,
+        "messages": [{"role": "user", "content": "hi"}],
+    }
+    short = {**body, "max_tokens": 1}
+    engine = ScriptedEngine(script=script, describes=described(model_folder, encoder))
+    async with serving_engine(engine) as endpoint:
+        config = config_at(tmp_path, settings(endpoint, model_folder))
+        async with (
+            codec_process(config) as (child, doors),
+            httpx.AsyncClient(base_url=f"http://{doors['http']}") as client,
+            openai.AsyncOpenAI(
+                base_url=f"http://{doors['http']}/v1", api_key="k", max_retries=0
+            ) as sdk,
+        ):
+            stream = await sdk.chat.completions.create(**body, stream=True)
+            running = asyncio.ensure_future(collected(stream, begun))
+            await begun.wait()
+            assert await grpc_status(doors["grpc"]) == SERVING
+
+            child.send_signal(signal.SIGTERM)
+            await until_status(client, "/readyz", 503)
+            assert (await client.get("/healthz")).status_code == 200
+            assert await grpc_status(doors["grpc"]) == NOT_SERVING
+            taken = await client.post("/v1/chat/completions", json=short)
+            assert (taken.status_code, taken.headers["connection"]) == (200, "close")
+
+            child.send_signal(signal.SIGTERM)
+            refused = await first_refusal(client, short)
+            assert (refused.status_code, refused.headers["connection"]) == (503, "close")
+            assert refused.headers["retry-after"] in {"1", "2"}
+            assert "stopping" in refused.json()["error"]["message"]
+            assert (await client.get("/healthz")).status_code == 200
+            assert await grpc_status(doors["grpc"], LIVENESS) == SERVING
+
+            assert not running.done()
+            go_on.set()
+            assert await running == "one two"
             async with asyncio.timeout(PATIENCE_S):
                 assert await child.wait() == 0
 
