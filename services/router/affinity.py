@@ -15,7 +15,7 @@ DECODE = 0.1
 come are computed many in a step."""
 
 HOME = 0.5
-"""Share of a prompt that is taken to be cached at its session's home while no more is known."""
+"""Share of a prompt that is taken to be cached at its session's home, if that tells no blocks."""
 
 MEMORY = 0.02
 """What each of a generation's tokens costs, in tokens, where half of the memory is in use: as much
@@ -114,9 +114,10 @@ def _memory(demand: Demand, one: Candidate) -> float:
 
 
 def _home(demand: Demand, able: Sequence[Candidate]) -> Candidate | None:
-    """Where its session lives, unless somewhere more is known to be cached than is taken to be."""
+    """Where its session lives; None where more is known than is taken to be."""
     taken = HOME * demand.prompt_tokens
     if demand.session is None or any(one.cached_tokens >= taken for one in able):
         return None
     key = key_of(demand.session)
-    return min(able, key=lambda one: draw(key, one.name, one.weight))
+    home = min(able, key=lambda one: draw(key, one.name, one.weight))
+    return None if home.tells_blocks else home

@@ -16,10 +16,15 @@ from services.router.versions import Versions
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Decision:
-    """The replica that was chosen, and why; the reason names no replica, for callers read it."""
+    """The replica that was chosen, and why; the reason names no replica, for callers read it.
+
+    Args:
+        cached_tokens: of the generation's own that are known to be cached there.
+    """
 
     replica: str
     reason: str
+    cached_tokens: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -108,7 +113,11 @@ class Balancer:
 
     def decision(self, choice: Choice) -> Decision:
         reason = self.reason(choice, choice.order[0])
-        return Decision(replica=choice.best.name, reason=f"{reason}; {choice.note}")
+        return Decision(
+            replica=choice.best.name,
+            reason=f"{reason}; {choice.note}",
+            cached_tokens=choice.best.cached_tokens,
+        )
 
     def reason(self, choice: Choice, place: int) -> str:
         """How the cost of the one at `place` comes about."""
@@ -142,8 +151,3 @@ def _price(among: Round, tokens: Sequence[float]) -> float:
     if len({one.weight for one in among.able}) == 1 or not known:
         return 0.0
     return among.demand.prompt_tokens + sum(known) / len(known)
-
-
-def choose(demand: Demand, fleet: Snapshot) -> Decision | None:
-    """As `Balancer.place`, by the default policy and without turns."""
-    return Balancer().place(demand, fleet)

@@ -21,6 +21,7 @@ class Candidate:
             its load nor our own count can tell.
         pending_tokens: of these, prompt tokens.
         cached_tokens: of the generation's own, as far as is known.
+        tells_blocks: whether it tells which blocks it has cached.
         memory_used: share of its memory in use, 0 to 1; None when it is not told.
         assigned: generations that it was given since the router started.
     """
@@ -35,6 +36,7 @@ class Candidate:
     expected_tokens: int | None = 0
     pending_tokens: int = 0
     cached_tokens: int = 0
+    tells_blocks: bool = False
     memory_used: float | None = None
     assigned: int = 0
 

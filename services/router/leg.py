@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from services.router.balancer import Decision
 from services.router.demand import Demand
 from services.router.replica import Replica
 from services.shared.stream.events import Cancel, CancelReason, Failed
@@ -10,8 +11,10 @@ from services.shared.stream.events import Cancel, CancelReason, Failed
 class Leg:
     """Keeps a replica's counts while a generation is there, and tells how the replica did.
 
+    What is known to be cached is no work: it counts neither as pending nor as outstanding.
+
     Args:
-        routed: why the replica was chosen.
+        decision: that the generation goes there.
         now: when the generation is sent, on the router's clock.
 
     Attributes:
@@ -34,17 +37,17 @@ class Leg:
         "version",
     )
 
-    def __init__(self, replica: Replica, routed: str, demand: Demand, now: float) -> None:
+    def __init__(self, replica: Replica, decision: Decision, demand: Demand, now: float) -> None:
         self.replica = replica
         self.epoch = replica.epoch
         self.version = replica.identity.version if replica.identity else None
-        self.routed = routed
+        self.routed = decision.reason
         self.sent_at = now
         self.begun = False
         self.cancel: Cancel = _not_sent
         self._lane = demand.lane
-        self._left = demand.tokens
-        self._pending = demand.prompt_tokens
+        self._left = demand.tokens - decision.cached_tokens
+        self._pending = demand.prompt_tokens - decision.cached_tokens
         replica.running += 1
         replica.outstanding_tokens += self._left
         replica.pending[self._lane] += self._pending

@@ -16,7 +16,6 @@ from services.router.giving_up import given_up, without_place
 from services.router.leg import Leg
 from services.router.outcome import Journal, Outcome
 from services.router.retry_budget import RetryBudget
-from services.router.waiting import expected_cost
 from services.shared.errors import Code, ServiceError
 from services.shared.stream.events import CancelReason, Event, Failed, Finished, Tokens
 from services.shared.stream.source import Submission
@@ -52,7 +51,6 @@ class Relayed:
         "_around",
         "_avoid",
         "_cause",
-        "_charged",
         "_continuations",
         "_delivery",
         "_entry",
@@ -86,7 +84,6 @@ class Relayed:
         self._timeout_ms = generation.quality_of_service.timeout_ms
         self.deadline = None if self._timeout_ms is None else now + self._timeout_ms / 1000
         self.demand: Demand = demand_of(generation, around.fleet.rules.long_prompt_tokens)
-        self._charged = expected_cost(self.demand)
 
     @property
     def replica(self) -> str | None:
@@ -117,7 +114,7 @@ class Relayed:
         self._moving = False
         self._legs += 1
         self._continuations += self._delivery.accepted is not None
-        leg = Leg(replica, decision.reason, self.demand, clock.time())
+        leg = Leg(replica, decision, self.demand, clock.time())
         self._leg = self._last = leg
         sink = partial(self._receive, leg)
         rest = self._delivery.rest(self._left_ms())
@@ -272,8 +269,7 @@ class Relayed:
         if self._timer is not None:
             self._timer.cancel()
         if self._legs:
-            spent = self._delivery.cost() - self._charged
-            self._around.admission.correct(self.demand.priority_class, self.demand.tenant, spent)
+            self._around.admission.settle(self, self._delivery.cost())
         last = self._last
         self._entry.close(
             Outcome(

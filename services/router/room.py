@@ -30,11 +30,15 @@ class RoomRules:
     window: Mapping[Lane, int]
 
 
-def has_room(replica: Replica, demand: Demand, rules: RoomRules) -> bool:
-    """Whether `replica` would begin with `demand` at once, or nearly so."""
+def has_room(replica: Replica, demand: Demand, rules: RoomRules, cached_tokens: int = 0) -> bool:
+    """Whether `replica` would begin with `demand` at once, or nearly so.
+
+    Args: cached_tokens: of the demand's that are known to be cached there.
+    """
     slots = replica.load.slots if replica.load is not None else 0
     slots = slots or rules.slots
     if replica.running >= slots + ceil(slots * LOOKAHEAD):
         return False
     pending = replica.pending[demand.lane]
-    return pending == 0 or pending + demand.prompt_tokens <= rules.window[demand.lane]
+    to_compute = demand.prompt_tokens - cached_tokens
+    return pending == 0 or pending + to_compute <= rules.window[demand.lane]

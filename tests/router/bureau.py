@@ -64,7 +64,7 @@ class Visitor:
         self.went_at = self.bureau.clock.now
         self.bureau.went.append(self)
         replica = self.bureau.fleet[decision.replica]
-        self.leg = Leg(replica, decision.reason, self.demand, self.went_at)
+        self.leg = Leg(replica, decision, self.demand, self.went_at)
 
     def refuse(self, error: ServiceError) -> None:
         self._hear()

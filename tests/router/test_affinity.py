@@ -40,6 +40,7 @@ def test_the_parts_of_the_cost_are_told() -> None:
             replica="a",
             reason="prefix 512 of 640 cached, 128 to compute, 300 ahead, "
             "1694 for memory 95% used; 2 ready",
+            cached_tokens=512,
         )
     )
     light = decided(demand(640), ready("a", weight=0.5)).reason
@@ -77,6 +78,12 @@ def test_a_known_prefix_counts_more_than_the_home() -> None:
     other = ready("z", cached_tokens=60)
     assert decided(what, *members, other).replica == "z"
     assert decided(what, *members, ready("z", cached_tokens=40)).replica == home
+
+
+def test_a_home_that_tells_its_blocks_and_has_none_of_the_prompt_is_no_better() -> None:
+    members = [ready(name, tells_blocks=True) for name in "abcd"]
+    reasons = {decided(demand(session=("t", str(n))), *members).reason for n in range(20)}
+    assert reasons == {"prefix 0 of 100 cached, 100 to compute, 0 ahead; 4 ready"}
 
 
 def test_a_busy_home_is_left() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from services.router.balancer import Decision
 from services.router.demand import Demand, Lane
 from services.router.leg import Leg
 from services.router.replica import Replica
@@ -25,7 +26,21 @@ def demand(tokens: int, lane: Lane = Lane.SHORT) -> Demand:
 
 
 def fill(one: Replica, *demands: Demand) -> list[Leg]:
-    return [Leg(one, "", each, 0.0) for each in demands]
+    here = Decision(replica=one.name, reason="")
+    return [Leg(one, here, each, 0.0) for each in demands]
+
+
+def test_what_is_cached_of_a_prompt_takes_no_room() -> None:
+    one = replica()
+    cached = Decision(replica=one.name, reason="", cached_tokens=900)
+    leg = Leg(one, cached, demand(960), 0.0)
+    assert (one.pending_tokens, one.outstanding_tokens) == (60, 64)
+    assert has_room(one, demand(960), RULES, 920)
+    assert not has_room(one, demand(960), RULES, 919)
+    leg.begin(0.0)
+    assert (one.pending_tokens, one.outstanding_tokens) == (0, 4)
+    leg.end()
+    assert one.outstanding_tokens == 0
 
 
 @pytest.mark.parametrize(("told", "taken"), [(0, 9), (16, 18), (1, 2), (3, 4)])
