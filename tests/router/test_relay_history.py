@@ -5,44 +5,93 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from services.shared.errors import Code
-from services.shared.stream.events import Cancel, CancelReason, Failed, Finished
+from services.router.demand import Lane
+from services.router.retry_budget import RetryRules
+from services.router.room import RoomRules
+from services.shared.errors import Overloaded, ServiceError, Unavailable
+from services.shared.stream.events import (
+    Accepted,
+    CachedTokens,
+    Cancel,
+    CancelReason,
+    Failed,
+    Finished,
+    Tokens,
+)
 from tests.recorder import Recorder, submission
-from tests.router.world import WAIT_S, World
+from tests.router.world import LOST, WAIT_S, World
 from tests.scripted_source import oracle
 
-LOST = Failed(code=Code.UNAVAILABLE, message="the session ended", retryable=True)
 NAMES = ("a", "b", "c")
+LIES = (
+    Accepted(prompt_tokens=3, cached_tokens=CachedTokens(), seed=99),
+    Tokens(0, [999]),
+    LOST,
+)
+A_NAME = st.sampled_from(NAMES)
 
 
 class History(RuleBasedStateMachine):
-    """Three replicas, and callers that come, go and run out of time."""
+    """Three replicas with few places, and callers that come, go and run out of time."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.world = World(*NAMES)
+        room = RoomRules(slots=2, window=dict.fromkeys(Lane, 6))
+        retries = RetryRules(share=0.5, burst=3)
+        self.world = World(*NAMES, room=room, max_waiting=4, retries=retries)
         self.recorders: list[Recorder] = []
         self.cancels: list[Cancel] = []
         self.gone: set[int] = set()
 
     @rule(timeout_ms=st.none() | st.integers(1000, 9000))
     def submit(self, timeout_ms: int | None) -> None:
-        number = len(self.recorders)
-        self.recorders.append(Recorder())
+        number, recorder = len(self.recorders), Recorder()
         options = {"max_tokens": number % 4, "timeout_ms": timeout_ms}
-        new = submission(f"x{number}", self.recorders[-1], **options)
-        self.cancels.append(self.world.relay.submit(new))
+        try:
+            cancel = self.world.relay.submit(submission(f"x{number}", recorder, **options))
+        except (Unavailable, Overloaded):
+            assert recorder.events == []
+            cancel = _nothing
+            self.gone.add(number)
+        self.recorders.append(recorder)
+        self.cancels.append(cancel)
 
-    @rule()
-    def step(self) -> None:
-        for source in self.world.sources.values():
-            source.step()
+    @rule(name=A_NAME)
+    def step(self, name: str) -> None:
+        self.world.sources[name].step()
 
-    @rule(name=st.sampled_from(NAMES))
-    def lose(self, name: str) -> None:
-        running = self.world.sources[name].running
-        for request in list(running):
-            running.pop(request).emit(LOST)
+    @rule(name=A_NAME)
+    def lose_all(self, name: str) -> None:
+        for request in list(self.world.sources[name].running):
+            self.world.lose(name, request)
+
+    @rule(name=A_NAME)
+    def die_or_come_again(self, name: str) -> None:
+        if self.world.fleet[name].load is None:
+            self.world.come_again(name)
+        else:
+            self.world.die(name)
+
+    @rule(name=A_NAME, undo=st.booleans())
+    def drain(self, name: str, undo: bool) -> None:
+        self.world.fleet.drain(name, undo=undo)
+
+    @rule(name=A_NAME)
+    def evacuate(self, name: str) -> None:
+        self.world.relay.evacuate(name)
+
+    @rule(name=A_NAME, error=st.sampled_from([None, Unavailable("down"), Overloaded("full")]))
+    def refuse(self, name: str, error: ServiceError | None) -> None:
+        self.world.sources[name].refuse = error
+
+    @rule(name=A_NAME, lie=st.sampled_from(LIES))
+    def speak_late(self, name: str, lie: Accepted | Tokens | Failed) -> None:
+        """The replica goes on with what it does not have any more."""
+        source = self.world.sources[name]
+        running = [playing.submission for playing in source.running.values()]
+        for late in source.submitted:
+            if not any(late is one for one in running):
+                late.sink(lie)
 
     @precondition(lambda self: self.cancels)
     @rule(data=st.data())
@@ -51,15 +100,9 @@ class History(RuleBasedStateMachine):
         self.gone.add(number)
         self.cancels[number](CancelReason.CLIENT_GONE)
 
-    @rule(name=st.sampled_from(NAMES))
-    def report(self, name: str) -> None:
-        self.world.report(name)
-
-    @rule(seconds=st.integers(1, 5))
-    def pass_time(self, seconds: int) -> None:
-        self.world.clock.pass_time(seconds)
-        for name in NAMES:
-            self.world.report(name)
+    @rule(seconds=st.sampled_from([0, 0.25, 1, 5]))
+    def pass_time(self, seconds: float) -> None:
+        self.world.pass_time(seconds)
 
     @invariant()
     def each_stream_is_a_beginning_of_the_truth(self) -> None:
@@ -69,19 +112,40 @@ class History(RuleBasedStateMachine):
             ends = [event for event in recorder.events if isinstance(event, Finished | Failed)]
             assert ends in ([], recorder.events[-1:])
 
+    @invariant()
+    def each_generation_is_at_one_replica_at_most_and_is_counted_there(self) -> None:
+        running = [name for source in self.world.sources.values() for name in source.running]
+        assert len(running) == len(set(running))
+        for name, source in self.world.sources.items():
+            assert self.world.fleet[name].running >= len(source.running)
+        assert 0 <= self.world.budget.left <= 3
+
     def teardown(self) -> None:
-        for _ in range(9):
-            self.step()
-        self.world.clock.pass_time(WAIT_S)
-        for _ in range(9):
-            self.step()
-        assert set(self.world.outstanding().values()) == {0}
+        for name, source in self.world.sources.items():
+            source.refuse = None
+            self.world.fleet.drain(name, undo=True)
+            if self.world.fleet[name].load is None:
+                self.world.come_again(name)
+        for _ in range(int(WAIT_S) + 1):
+            self.world.pass_time(1)
+            self.world.play()
+        for replica in self.world.fleet:
+            left = (replica.running, replica.outstanding_tokens, replica.pending_tokens)
+            assert left == (0, 0, 0)
+        assert self.world.admission.waiting == 0
         assert len(self.world.outcomes) == len(self.recorders)
-        assert all(alarm.cancelled for alarm in self.world.clock.alarms)
+        assert not self.world.clock.alarms
         for number, recorder in enumerate(self.recorders):
             assert isinstance(recorder.last, Finished | Failed) or number in self.gone
             if isinstance(recorder.last, Finished):
                 assert len(recorder.ids) == number % 4
+                assert recorder.last.usage.completion_tokens == number % 4
+            if isinstance(recorder.last, Failed):
+                assert recorder.last.message
+
+
+def _nothing(_: CancelReason) -> None:
+    """Cancels what was never taken."""
 
 
 TestHistory = History.TestCase
