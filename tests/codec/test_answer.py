@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -75,6 +76,27 @@ def test_events_have_the_documented_order(beds: BedMaker) -> None:
         Finish(reason=EndReason.MAX_TOKENS),
         Usage(prompt_tokens=9, cached_tokens=4, completion_tokens=len(ids)),
     ]
+
+
+def test_a_generation_that_went_on_elsewhere_is_one_answer(beds: BedMaker) -> None:
+    """Continued before its first token, it is accepted twice; the first counts."""
+    ids = beds.encoder.encode_text("hello")
+    again = replace(ACCEPTED, cached_tokens=stream.CachedTokens(device=9), routed="elsewhere")
+    end = replace(finished(len(ids)), timeline=stream.Timeline(continuations=2))
+    answer = answer_of(beds)
+    told = [
+        event
+        for part in (ACCEPTED, again, stream.Tokens(0, ids[:1]), stream.Tokens(1, ids[1:]), end)
+        for event in answer.take(of_one(part))
+    ]
+    assert "".join(event.text for event in told if isinstance(event, TextDelta)) == "hello"
+    assert [event for event in told if not isinstance(event, TextDelta)] == [
+        Start(prompt_tokens=9, cached_tokens=4),
+        Finish(reason=EndReason.MAX_TOKENS),
+        Usage(prompt_tokens=9, cached_tokens=4, completion_tokens=len(ids)),
+    ]
+    assert answer.figures()["continuations"] == 2
+    assert answer.routed == ""
 
 
 def test_limit_at_the_end_of_the_context_is_a_full_context(beds: BedMaker) -> None:

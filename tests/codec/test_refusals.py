@@ -177,6 +177,21 @@ async def test_the_wait_that_a_router_tells_reaches_the_caller(
     assert dict(trailing)["x-request-id"].startswith("req_")
 
 
+@pytest.mark.parametrize("stream", [True, False])
+async def test_time_that_ran_out_in_the_routers_queue_is_told_as_such(
+    beds: BedMaker, stream: bool
+) -> None:
+    failed = Failed(code=Code.DEADLINE_EXCEEDED, message="50 ms are over after 0 tokens")
+    engine = beds.engine(lambda _: [failed])
+    engine.accepts = False
+    body = BODY | {"stream": stream}
+    async with beds.bed(engine) as bed, httpx.AsyncClient(base_url=bed.url) as client:
+        chat = await client.post(CHAT, json=body)
+        messages = await client.post(MESSAGES, json=body)
+    assert (chat.status_code, chat.json()["error"]["code"]) == (504, "timeout")
+    assert (messages.status_code, messages.json()["error"]["type"]) == (504, "timeout_error")
+
+
 async def ask(channel: grpc.aio.Channel, body: Mapping[str, Any], key: str = "k") -> HttpBody:
     """The first message of an answer of Messages over gRPC."""
     call: Any = rpc.CodecServiceStub(channel).Messages(
