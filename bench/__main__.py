@@ -20,6 +20,7 @@ MODULES = (
     "fleet_size",
     "scheduling",
     "prefix_index",
+    "affinity",
     "long_prompt",
     "spinning",
 )
