@@ -17,7 +17,8 @@ from tokenway.stream.v1 import stream_pb2_grpc
 from services.router.admission import Admission
 from services.router.balancer import Balancer
 from services.router.discovery import Discovery, sources_of
-from services.router.fleet import Fleet, FleetRules
+from services.router.fleet import Fleet
+from services.router.fleet_rules import FleetRules
 from services.router.journal import SpanJournal
 from services.router.membership import Membership
 from services.router.operations import Operations

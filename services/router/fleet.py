@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from math import floor
 
 from services.router.candidate import Candidate, Snapshot
 from services.router.clock import Clock
 from services.router.demand import Demand
-from services.router.ejection import Cause
-from services.router.health import HealthRules
+from services.router.fleet_rules import FleetRules
+from services.router.judge import Judge
 from services.router.prefix_index import PrefixIndex
 from services.router.replica import Replica
-from services.router.room import RoomRules, has_room
-from services.router.status import TAKING, Identity, Status, Verdict
+from services.router.room import has_room
+from services.router.status import TAKING, Identity, Status
 from services.router.ticks import Ticks
-from services.router.versions import Versions
 from services.shared.errors import Code, NotFound
 from services.shared.stream.blocks import BlockEvents
 from services.shared.stream.events import Failed
@@ -32,25 +29,9 @@ STANDSTILL_S = 1.0
 MAX_NAMED = 16
 """Replicas that an error names."""
 
-NORMAL = (Status.STARTING, Status.READY, Status.DRAINING)
 REACHABLE = (*TAKING, Status.DRAINING, Status.STARTING, Status.EJECTED)
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FleetRules:
-    """How replicas are judged, and for what; without `room` there always is.
-
-    Args:
-        versions: those that serve beside each other.
-        long_prompt_tokens: prompts from this length on use the long lane.
-    """
-
-    health: HealthRules = field(default_factory=HealthRules)
-    room: RoomRules | None = None
-    versions: Versions = field(default_factory=Versions)
-    long_prompt_tokens: int = 4096
 
 
 class Fleet:
@@ -64,7 +45,6 @@ class Fleet:
         on_change: called when the state of a replica has changed.
 
     Attributes:
-        identity: what the fleet serves; None while no replica is described.
         index: which replica has which blocks cached.
         evacuate: moves the generations of a replica to others; called for one that is stuck or
             draining while another could take them.
@@ -73,17 +53,22 @@ class Fleet:
     def __init__(
         self,
         clock: Clock,
-        rules: FleetRules = FleetRules(),
+        rules: FleetRules | None = None,
         on_change: Callable[[], None] = lambda: None,
     ) -> None:
-        self.rules = rules
-        self.identity: Identity | None = None
+        self.rules = rules = rules or FleetRules()
         self.index = PrefixIndex()
         self.evacuate: Callable[[str], None] = lambda _: None
         self._clock = clock
         self._on_change = on_change
         self._replicas: dict[str, Replica] = {}
+        self._judge = Judge(self._replicas, rules, clock, on_change)
         self._ticks = Ticks(clock, SWEEP_S, self._tick)
+
+    @property
+    def identity(self) -> Identity | None:
+        """What the fleet serves; None while no replica is described."""
+        return self._judge.identity
 
     def start(self) -> None:
         """Judges replicas again and again, until `stop`."""
@@ -94,14 +79,14 @@ class Fleet:
 
     def add(self, replica: Replica) -> None:
         self._replicas[replica.name] = replica
-        replica.join(self.rules.health, self._judge)
+        replica.join(self.rules.health, self._judge.judge)
 
     def remove(self, name: str) -> None:
         """Forgets a replica; what still comes from it is ignored."""
         self.named(name).leave()
         del self._replicas[name]
         self.index.forget(name)
-        self._settle()
+        self._judge.settle()
         self._on_change()
 
     def named(self, name: str) -> Replica:
@@ -121,7 +106,7 @@ class Fleet:
         """Gives a replica nothing new and moves its generations; or gives it some again."""
         replica = self.named(name)
         replica.drained = not undo
-        self._judge(replica)
+        self._judge.judge(replica)
 
     def set_weight(self, name: str, weight: float) -> None:
         """Sets a replica's share of new generations."""
@@ -139,10 +124,10 @@ class Fleet:
         replica.tell_load(load, self._clock.time())
         if load is None:
             self.index.forget(name)
-            self._settle()
+            self._judge.settle()
         elif replica.health.complaint is not None and complaint is None:
             _log.error("%s tells a load that cannot be: %s", name, replica.health.complaint)
-        self._judge(replica)
+        self._judge.judge(replica)
 
     def tell_identity(self, name: str, identity: Identity) -> None:
         """A replica's description; one that comes after its session is ignored."""
@@ -151,8 +136,8 @@ class Fleet:
             return
         replica.identity = identity
         self.index.identify(name, identity)
-        self._settle()
-        self._judge(replica)
+        self._judge.settle()
+        self._judge.judge(replica)
 
     def tell_blocks(self, name: str, events: BlockEvents) -> None:
         """Block events that came from a replica."""
@@ -168,10 +153,10 @@ class Fleet:
 
     def snapshot(self, demand: Demand) -> Snapshot:
         """The fleet as `demand` meets it now."""
-        room = self.rules.room
+        room, identity = self.rules.room, self.identity
         cached = self.index.cached_tokens(demand)
         return Snapshot(
-            model=self.identity.model if self.identity else None,
+            model=identity.model if identity else None,
             candidates=[
                 Candidate(
                     name=replica.name,
@@ -214,11 +199,9 @@ class Fleet:
 
     def sweep(self) -> None:
         """Judges all replicas, and moves what should not stay where it is."""
-        self._keep_share()
+        self._judge.sweep()
         for replica in self:
-            self._judge(replica)
-        for replica in self:
-            if replica.running and self._should_leave(replica):
+            if replica.running and self._judge.should_leave(replica):
                 self.evacuate(replica.name)
 
     def _tick(self, late_s: float) -> None:
@@ -228,67 +211,3 @@ class Fleet:
             for replica in self:
                 replica.health.excuse(now, late_s)
         self.sweep()
-
-    def _settle(self) -> None:
-        """The fleet stands for what it stood for, as long as one replica does."""
-        known = [one.identity for one in self if one.identity is not None]
-        leading = [one for one in known if self.rules.versions.may_lead(one)]
-        if self.identity not in leading:
-            self.identity = leading[0] if leading else None
-            for replica in self:
-                self._judge(replica)
-
-    def _judge(self, replica: Replica) -> None:
-        verdict = self._verdict(replica)
-        newly_ejected = verdict.status is Status.EJECTED is not replica.status
-        if newly_ejected and self._ejectable() < 1:
-            replica.health.ejection.spare()
-            verdict = self._verdict(replica)
-        before, replica.status, replica.reason = replica.status, verdict.status, verdict.reason
-        if before is not verdict.status:
-            _tell(replica, before)
-            self._on_change()
-
-    def _verdict(self, replica: Replica) -> Verdict:
-        identity, fleet = replica.identity, self.identity
-        if identity is not None and (
-            fleet is None or not self.rules.versions.may_join(identity, fleet)
-        ):
-            return Verdict(Status.MISMATCHED, identity.unlike(fleet))
-        return replica.verdict(self._clock.time())
-
-    def _ejectable(self) -> int:
-        """How many more may be ejected; below 0 where too many are."""
-        described = [one for one in self if one.identity and one.status is not Status.MISMATCHED]
-        ejected = sum(one.status is Status.EJECTED for one in described)
-        return floor(self.rules.health.max_ejected_share * len(described) + 1e-9) - ejected
-
-    def _keep_share(self) -> None:
-        """When others have gone, those that were ejected last are needed again."""
-        excess = -self._ejectable()
-        if excess > 0:
-            ejected = [one for one in self if one.status is Status.EJECTED]
-            ejected.sort(key=lambda one: one.health.ejection.since)
-            for replica in ejected[-excess:]:
-                replica.health.ejection.spare()
-
-    def _should_leave(self, replica: Replica) -> bool:
-        """Whether its generations would go on elsewhere, and do not here or may not."""
-        ejection, identity = replica.health.ejection, replica.identity
-        unable = replica.status is Status.EJECTED and ejection.cause is Cause.PROBE
-        if identity is None or not (unable or replica.status in (Status.STUCK, Status.DRAINING)):
-            return False
-        return any(
-            one.status in TAKING and one.weight > 0 and one.identity.version == identity.version
-            for one in self
-            if one.identity is not None
-        )
-
-
-def _tell(replica: Replica, before: Status) -> None:
-    """One line for each change of state."""
-    status = replica.status
-    fields = {"replica": replica.name, "from": before, "to": status, "why": replica.reason}
-    level = logging.INFO if status in NORMAL else logging.WARNING
-    text = f"{status}: {replica.reason}" if replica.reason else status
-    _log.log(level, "%s is %s", replica.name, text, extra={"fields": fields})

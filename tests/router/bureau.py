@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from services.router.admission import Admission, AdmissionRules
 from services.router.balancer import Decision
 from services.router.demand import Demand, Lane
-from services.router.fleet import Fleet, FleetRules
+from services.router.fleet import Fleet
+from services.router.fleet_rules import FleetRules
 from services.router.leg import Leg
 from services.router.replica import Replica
 from services.router.room import RoomRules

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from services.router.demand import Demand, Lane
-from services.router.fleet import Fleet, FleetRules
+from services.router.fleet import Fleet
+from services.router.fleet_rules import FleetRules
 from services.router.replica import Replica
 from services.router.room import RoomRules
 from services.router.status import Identity, Status
@@ -44,7 +45,7 @@ class Bed:
 def fleet_of(*names: str, rules: FleetRules | None = None) -> Bed:
     clock = ManualClock()
     changes: list[None] = []
-    fleet = Fleet(clock, rules or FleetRules(), lambda: changes.append(None))
+    fleet = Fleet(clock, rules, lambda: changes.append(None))
     for name in names:
         fleet.add(Replica(name, ScriptedSource()))
     return Bed(fleet, clock, changes)

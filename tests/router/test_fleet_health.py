@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from services.router.fleet import SWEEP_S, Fleet, FleetRules
+from services.router.fleet import SWEEP_S, Fleet
+from services.router.fleet_rules import FleetRules
 from services.router.health import HealthRules
 from services.router.replica import Replica
 from services.router.status import Identity, Status

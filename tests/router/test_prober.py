@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from services.router.fleet import Fleet, FleetRules
+from services.router.fleet import Fleet
+from services.router.fleet_rules import FleetRules
 from services.router.health import HealthRules
 from services.router.prober import TICK_S, Prober
 from services.router.replica import Replica

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from services.router.admission import Admission, AdmissionRules
-from services.router.fleet import Fleet, FleetRules
+from services.router.fleet import Fleet
+from services.router.fleet_rules import FleetRules
 from services.router.outcome import Outcome
 from services.router.relay import Relay
 from services.router.replica import Replica

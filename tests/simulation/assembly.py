@@ -22,7 +22,8 @@ from services.engine.stopping import Stopper
 from services.router.admission import Admission
 from services.router.balancer import Balancer
 from services.router.demand import Lane
-from services.router.fleet import Fleet, FleetRules
+from services.router.fleet import Fleet
+from services.router.fleet_rules import FleetRules
 from services.router.relay import Relay
 from services.router.replica import Replica
 from services.router.retry_budget import RetryBudget

@@ -1,0 +1,24 @@
+"""How the replicas of a fleet are judged, and for what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from services.router.health import HealthRules
+from services.router.room import RoomRules
+from services.router.versions import Versions
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FleetRules:
+    """Without `room` there always is.
+
+    Args:
+        versions: those that serve beside each other.
+        long_prompt_tokens: prompts from this length on use the long lane.
+    """
+
+    health: HealthRules = field(default_factory=HealthRules)
+    room: RoomRules | None = None
+    versions: Versions = field(default_factory=Versions)
+    long_prompt_tokens: int = 4096
