@@ -111,6 +111,7 @@ class Relayed:
         if self._leg is not None:
             self._leg.cancel(CancelReason.MOVED)
             self._leave(self._leg)
+            self._ask(self.demand.avoid)  # tokens came while it waited for the place
         self._moving = False
         self._legs += 1
         self._continuations += self._delivery.accepted is not None
@@ -245,10 +246,13 @@ class Relayed:
             self._fail(without_place(self._cause, error))
 
     def _resume(self, avoid: frozenset[tuple[str, int]]) -> None:
+        self._ask(avoid)
+        self._around.admission.resume(self)
+
+    def _ask(self, avoid: frozenset[tuple[str, int]]) -> None:
         rest = self._delivery.rest(self._left_ms())
         long = self._around.fleet.rules.long_prompt_tokens
         self.demand = demand_of(rest, long, self._delivery.version, avoid)
-        self._around.admission.resume(self)
 
     def _withdraw(self, reason: CancelReason) -> None:
         """Takes it from wherever it is."""

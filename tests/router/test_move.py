@@ -72,6 +72,7 @@ def test_where_no_other_has_room_a_generation_goes_on_where_it_is_until_one_has(
     for _ in range(2):
         world.sources["b"].step()
     assert world.where("mover") == "b"
+    assert world.fleet["b"].pending_tokens == len(PROMPT) + 1, "with the token that came meanwhile"
     world.play()
     assert_clean(world, mover, other)
 
