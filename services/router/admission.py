@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from services.router.absences import Absences
 from services.router.balancer import Balancer, Decision
+from services.router.candidate import Snapshot
 from services.router.clock import Clock
 from services.router.demand import Demand, Lane
 from services.router.fair_queue import FairQueue
@@ -16,7 +17,6 @@ from services.router.total_load import QueueLoad
 from services.router.waiting import Applicant, Waiting
 from services.router.waiting_limit import WaitingLimit
 from services.shared.errors import ServiceError, Unavailable
-from services.shared.stream.generation import PriorityClass
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,6 +63,7 @@ class Admission:
         self._queue = FairQueue(clock, rules.max_waiting, rules.tenant_weights)
         self._limit = WaitingLimit(self._queue, clock, random)
         self._waiting: dict[Applicant, Waiting] = {}
+        self._charged: dict[Applicant, Waiting] = {}
         self._returning = ReturningLine()
         self._absences = Absences(clock, rules.wait_for_replica_s, self._give_up)
         self._pumping = False
@@ -93,8 +94,9 @@ class Admission:
             ServiceError: it is not taken; the applicant hears nothing more.
         """
         newcomer = Waiting.of(applicant)
-        held_up = self._holds_up(newcomer.demand)
-        decision = None if held_up else self._place(newcomer.demand)
+        held_up = self._queue.holds_up(newcomer.demand)
+        spare = self._spare(newcomer.demand)
+        decision = None if held_up else self._balancer.place(newcomer.demand, spare)
         if decision is not None:
             self._queue.pass_by(newcomer)
             applicant.go(decision)
@@ -121,7 +123,7 @@ class Admission:
         demand = applicant.demand
         kind = Kind.of(demand)
         if self._returning.first(kind) is None:
-            outcome = self._place_kept(kind, demand)
+            outcome = self._place_kept(kind, demand, self._fleet.snapshot(demand))
             if isinstance(outcome, Decision):
                 applicant.go(outcome)
                 return
@@ -136,9 +138,11 @@ class Admission:
         if self._withdraw(applicant) and blocked_others:
             self.pump()
 
-    def correct(self, priority_class: PriorityClass, tenant: str, tokens: int) -> None:
-        """A generation has ended that cost so many tokens more than `expected_cost`, or fewer."""
-        self._queue.correct(priority_class, tenant, tokens)
+    def settle(self, applicant: Applicant, cost: int) -> None:
+        """One that went has ended, after so many tokens; its tenant is charged for these."""
+        charged = self._charged.pop(applicant, None)
+        if charged is not None:
+            self._queue.correct(charged.demand, cost - charged.tokens)
 
     def pump(self) -> None:
         """Places may have become free: lets those go that have one."""
@@ -154,51 +158,60 @@ class Admission:
             self._pumping = False
 
     def _serve(self) -> None:
-        closed = {kind.lane for kind in self._returning.kinds() if self._serve_returning(kind)}
+        for kind in self._returning.kinds():
+            self._serve_returning(kind)
+        closed: set[Lane] = set()
         while (waiting := self._queue.first(closed)) is not None:
             self._serve_new(waiting, closed)
 
-    def _serve_returning(self, kind: Kind) -> bool:
-        """Whether one of the kind waits for room, so that nothing new of its lane may go."""
+    def _serve_returning(self, kind: Kind) -> None:
         while (applicant := self._returning.first(kind)) is not None:
-            outcome = self._place_kept(kind, applicant.demand)
+            demand = applicant.demand
+            outcome = self._place_kept(kind, demand, self._fleet.snapshot(demand))
             if outcome is None or self._is_awaited(outcome):
-                return outcome is None
+                return
             self._withdraw(applicant)
             _tell(applicant, outcome)
-        return False
 
     def _serve_new(self, waiting: Waiting, closed: set[Lane]) -> None:
         lane = waiting.demand.lane
-        outcome = self._place_kept(Kind(lane), waiting.demand)
+        outcome = self._place_kept(Kind(lane), waiting.demand, self._spare(waiting.demand))
         if outcome is None or self._is_awaited(outcome):
             closed.add(lane)
             return
         if isinstance(outcome, Decision):
-            del self._waiting[waiting.applicant]
+            self._charged[waiting.applicant] = self._waiting.pop(waiting.applicant)
             self._queue.take(waiting, closed)
         else:
             self._withdraw(waiting.applicant)
         _tell(waiting.applicant, outcome)
 
-    def _holds_up(self, demand: Demand) -> bool:
-        """Whether something waits for room that goes before a newcomer."""
-        return self._queue.holds_up(demand) or any(
-            kind.lane is demand.lane and kind not in self._absences
-            for kind in self._returning.kinds()
-        )
-
     def _is_next(self, waiting: Waiting) -> bool:
         others = {lane for lane in Lane if lane is not waiting.demand.lane}
         return self._queue.first(others) is waiting
 
-    def _place(self, demand: Demand) -> Decision | None:
-        return self._balancer.place(demand, self._fleet.snapshot(demand))
+    def _spare(self, demand: Demand) -> Snapshot:
+        """The fleet for a new one: what those that return wait for has no room for it."""
+        fleet = self._fleet.snapshot(demand)
+        ahead = [
+            kind
+            for kind in self._returning.kinds()
+            if kind.lane is demand.lane and kind not in self._absences
+        ]
+        if not ahead:
+            return fleet
+        candidates = [
+            replace(one, has_room=False) if any(kind.suits(one) for kind in ahead) else one
+            for one in fleet.candidates
+        ]
+        return replace(fleet, candidates=candidates)
 
-    def _place_kept(self, kind: Kind, demand: Demand) -> Decision | ServiceError | None:
-        """As `_place`, for one that is kept while no replica could take it."""
+    def _place_kept(
+        self, kind: Kind, demand: Demand, fleet: Snapshot
+    ) -> Decision | ServiceError | None:
+        """As `place`, for one that is kept while no replica could take it."""
         try:
-            decision = self._place(demand)
+            decision = self._balancer.place(demand, fleet)
         except ServiceError as error:
             if self._is_awaited(error):
                 self._absences.begin(kind)

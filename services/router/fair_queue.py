@@ -87,15 +87,14 @@ class FairQueue:
         self._rest(lane)
 
     def pass_by(self, newcomer: Waiting) -> None:
-        """A newcomer goes without waiting; its tenant pays for it if others wait."""
+        """A newcomer goes without waiting: it takes nothing from any tenant, nor pays for it."""
         self._account(newcomer)
         self._rates[newcomer.demand.lane].serve(newcomer.tokens)
-        self._line(newcomer).charge(newcomer.demand.tenant, newcomer.tokens)
 
-    def correct(self, priority_class: PriorityClass, tenant: str, tokens: float) -> None:
-        """So many tokens more than was charged were needed, or fewer."""
-        line = self._batch if priority_class is PriorityClass.BATCH else self._interactive
-        line.charge(tenant, tokens)
+    def correct(self, demand: Demand, tokens: float) -> None:
+        """One that was taken has cost so many tokens more than was charged, or fewer."""
+        line = self._batch if demand.priority_class is PriorityClass.BATCH else self._interactive
+        line.charge(demand.tenant, tokens)
 
     def displaceable_by(self, newcomer: Demand) -> Waiting | None:
         """Who has to leave a full queue for a newcomer; None if that is the newcomer.

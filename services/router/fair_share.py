@@ -70,7 +70,7 @@ class FairShare(Generic[K]):
         return start
 
     def charge(self, key: K, tokens: float) -> None:
-        """Adds to an account, or takes from it, what was served out of turn; nobody waits for it.
+        """Corrects an account by what was really served, more or less.
 
         While nobody wants anything nothing need be shared and nothing is charged.
         """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from services.router.candidate import Candidate
 from services.router.demand import Demand, Lane
 from services.router.waiting import Applicant, expected_cost
 
@@ -18,6 +19,12 @@ class Kind(NamedTuple):
     @classmethod
     def of(cls, demand: Demand) -> Kind:
         return cls(demand.lane, demand.version, demand.avoid)
+
+    def suits(self, replica: Candidate) -> bool:
+        """Whether one of this kind may go there, if it takes generations at all."""
+        return (replica.name, replica.epoch) not in self.avoid and (
+            self.version is None or self.version == replica.version
+        )
 
 
 class ReturningLine:

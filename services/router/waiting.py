@@ -51,8 +51,8 @@ class Waiting:
 
 
 def expected_cost(demand: Demand) -> int:
-    """Tokens that a tenant is charged when a generation goes; corrected when it has ended.
+    """Tokens that a tenant is charged when a generation goes after it waited.
 
-    Limits are caps, and callers set them high: what may come is not what will.
+    Corrected when it has ended: limits are caps, and callers set them high.
     """
     return demand.prompt_tokens + min(demand.output_tokens, ASSUMED_OUTPUT_TOKENS)

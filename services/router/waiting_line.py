@@ -92,7 +92,7 @@ class WaitingLine:
         self.remove(waiting)
 
     def charge(self, tenant: str, tokens: float) -> None:
-        """Adds tokens that were served out of turn, or takes away such as were not needed."""
+        """Adds tokens that were needed beyond those charged, or takes away such as were not."""
         self._share.charge(tenant, tokens)
         if tenant in self._tenants:
             self._rank(tenant)

@@ -96,9 +96,10 @@ def test_small_prompts_do_not_overtake_a_large_one_of_their_lane_for_ever() -> N
 
 def test_a_newcomer_whose_turn_it_is_goes_before_a_larger_one_that_has_no_room() -> None:
     bureau = Bureau(window=100)
+    first = bureau.enter(demand("heavy", 60))
     bureau.enter(demand("heavy", 50))
     blocked = bureau.enter(demand("heavy", 90))
-    bureau.enter(demand("heavy", 10, lane=Lane.LONG))
+    bureau.begin(first)
     assert bureau.enter(demand("light", 40)).leg is not None
     assert blocked.waits
 
@@ -303,10 +304,62 @@ def test_a_generation_that_cost_more_than_expected_lets_others_go_first() -> Non
     running = bureau.fill()
     a = [bureau.enter(demand("a")) for _ in range(4)]
     b = [bureau.enter(demand("b")) for _ in range(4)]
-    bureau.admission.correct(a[0].demand.priority_class, "a", 50)
-    for visitor in running[:5]:
+    bureau.finish(running[0])
+    bureau.admission.settle(a[0], 70)
+    for visitor in running[1:5]:
         bureau.finish(visitor)
-    assert bureau.went == [*b[:3], a[0], b[3]]
+    assert bureau.went == [a[0], *b[:3], b[3]]
+
+
+def test_what_went_without_waiting_is_neither_charged_nor_given_back() -> None:
+    bureau = Bureau()
+    running = bureau.fill()
+    a = [bureau.enter(demand("filler")) for _ in range(2)]
+    b = [bureau.enter(demand("b")) for _ in range(2)]
+    bureau.admission.settle(running[0], 500)
+    bureau.admission.settle(running[1], 0)
+    for visitor in running[:4]:
+        bureau.finish(visitor)
+    assert bureau.went == [a[0], b[0], a[1], b[1]]
+
+
+def test_the_use_of_a_lane_that_others_cannot_use_is_no_debt() -> None:
+    bureau = Bureau(window=100)
+    running = bureau.fill()
+    blocking = bureau.enter(demand("a", 90, lane=Lane.LONG))
+    for _ in range(3):
+        bureau.enter(demand("a", 90, lane=Lane.LONG))
+    bureau.finish(running[0])
+    assert blocking.leg is not None
+    short = [bureau.enter(demand("b", 10, output=100)) for _ in range(9)]
+    for visitor in running[1:6]:
+        bureau.finish(visitor)
+    assert sum(visitor.leg is not None for visitor in short) == 5
+    for _ in range(3):
+        bureau.enter(demand("b", 90, lane=Lane.LONG))
+    for visitor in short:
+        bureau.leave(visitor)
+    for visitor in running[6:]:
+        bureau.finish(visitor)
+    bureau.went.clear()
+    bureau.begin(blocking)
+    for _ in range(2):
+        bureau.begin(bureau.went[-1])
+    assert [visitor.demand.tenant for visitor in bureau.went] == ["a", "a", "b"]
+
+
+def test_a_new_one_goes_where_no_returning_one_could() -> None:
+    bureau = Bureau(("a", "b"), window=100)
+    occupied = bureau.enter(demand(prompt=50))
+    assert occupied.leg is not None
+    other = {"a": "b", "b": "a"}[occupied.leg.replica.name]
+    returning = bureau.resume(demand(prompt=90, avoid=frozenset({(other, 1)})))
+    assert returning.waits
+    new = [bureau.enter(demand(prompt=40)) for _ in range(3)]
+    assert [visitor.leg and visitor.leg.replica.name for visitor in new] == [other, other, None]
+    bureau.begin(occupied)
+    assert returning.leg is not None
+    assert new[2].waits
 
 
 def test_pumping_while_pumping_goes_on_where_it_was() -> None:
