@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 _NAMES = ("id", "created", "request_id")
 """What differs from request to request."""
 
-_INEXACT = ("logprob", "top_logprobs")
-"""Their last digits depend on what else is computed at the time."""
+_BY_CHANCE = ("logprob", "top_logprobs", "cached_tokens")
+"""What depends on what else is computed at the time: last digits, and what outputs share."""
 
 _ADDED = ("content", "arguments", "text", "partial_json", "token_ids")
 """What comes in pieces."""
 
-_LEFT_OUT = frozenset((*_NAMES, *_INEXACT))
+_LEFT_OUT = frozenset((*_NAMES, *_BY_CHANCE))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,6 +33,11 @@ class Answer:
     status: int
     told: Any
     complete: bool
+
+    @property
+    def tokens(self) -> int:
+        """Of all outputs together, as its usage says."""
+        return max(_usages(self.told), default=0)
 
 
 def whole(status: int, text: str) -> Answer:
@@ -82,6 +87,14 @@ def _add(told: list[Any], event: Any) -> None:
             told[-1] = _with(told[-1], {path: texts[path] + more[path] for path in texts})
             return
     told.append(event)
+
+
+def _usages(value: Any) -> Iterator[int]:
+    for key, at in _items(value) or ():
+        if key in ("completion_tokens", "output_tokens"):
+            yield at
+        else:
+            yield from _usages(at)
 
 
 Path = tuple[str | int, ...]

@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+from tokenway.router.v1.router_pb2 import SetWeightRequest
+from tokenway.router.v1.router_pb2_grpc import RouterServiceStub
+
+from services.shared.channel import open_channel
 from services.shared.model_folder import ModelFolder
 from tests.faults.mortal import Mortal
+from tests.faults.proxy import Proxy
 from tests.integration.stack import Launcher, Service, Settings, Stack, wait_until_ready
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cluster:
-    """Engines, a router and a codec, all ready once."""
+    """Engines, a router and a codec, all ready once.
+
+    Args:
+        links: what stands between the router and each engine; none where they meet directly.
+    """
 
     engines: tuple[Mortal, ...]
     router: Mortal
     codec: Service
     model: str
+    links: tuple[Proxy, ...] = ()
 
     @property
     def stack(self) -> Stack:
@@ -43,23 +53,47 @@ class Cluster:
                 await asyncio.to_thread(mortal.start)
         await self.ready()
 
-    def has(self, request_id: str) -> list[Mortal]:
-        """The engines that were sent a request, by their logs."""
-        received = {"message": "prompt received", "request_id": request_id}
-        return [engine for engine in self.engines if engine.service.lines(**received)]
+    def replica(self, at: int) -> str:
+        """The address by which the router knows an engine."""
+        return self.links[at].address if self.links else self.engines[at].address
+
+    async def lean_on(self, at: int) -> None:
+        """The router gives what is new to this engine alone, until `level`."""
+        await self._weigh([float(other == at) for other in range(len(self.engines))])
+
+    async def level(self) -> None:
+        await self._weigh([1.0] * len(self.engines))
+
+    async def _weigh(self, weights: Sequence[float]) -> None:
+        async with open_channel(self.router.address) as channel:
+            operator = RouterServiceStub(channel)
+            for at, weight in enumerate(weights):
+                request = SetWeightRequest(address=self.replica(at), weight=weight)
+                await operator.SetWeight(request)
 
     def attempts(self, request_id: str) -> list[int]:
         """How many replicas each output of a request was sent to; none while it runs."""
-        return [
-            line["attempts"]
-            for line in self.router.service.lines(message="generation ended")
-            if line["request_id"].removesuffix("-0").removesuffix("-1") == request_id
-        ]
+        ended = self.router.service.lines(message="generation ended")
+        return [line["attempts"] for line in ended if _of(line["request_id"], request_id)]
+
+
+def _of(name: str, request_id: str) -> bool:
+    """Whether a generation of that name is an output of the request."""
+    return name.removesuffix("-0").removesuffix("-1") == request_id
+
+
+def directly(_: str) -> AbstractContextManager[Proxy | None]:
+    """Nothing stands between the router and an engine."""
+    return nullcontext()
 
 
 @contextmanager
 def cluster_of(
-    launcher: Launcher, engines: Sequence[Settings], model: ModelFolder, **router: Any
+    launcher: Launcher,
+    engines: Sequence[Settings],
+    model: ModelFolder,
+    link: Callable[[str], AbstractContextManager[Proxy | None]] = directly,
+    **router: Any,
 ) -> Iterator[Cluster]:
     """A cluster that is ready and ends with the block.
 
@@ -67,6 +101,7 @@ def cluster_of(
         launcher: starts it.
         engines: the settings of each engine.
         model: the model of the codec.
+        link: makes what stands between the router and an engine.
         router: settings of the router beside its replicas.
     """
     with ExitStack() as running:
@@ -77,7 +112,9 @@ def cluster_of(
             return mortal
 
         started = tuple(start(f"engine{at}", settings) for at, settings in enumerate(engines))
-        replicas = [engine.address for engine in started]
+        between = [running.enter_context(link(engine.address)) for engine in started]
+        links = tuple(proxy for proxy in between if proxy is not None)
+        replicas = [way.address for way in links or started]
         routing = start("router", {"replicas": replicas, **router})
         codec: Settings = {
             "server": {"port": 0, "grpc_port": 0},
@@ -85,6 +122,8 @@ def cluster_of(
             "executor": {"model_path": str(model.path)},
         }
         door = running.enter_context(launcher.running("codec", codec))
-        cluster = Cluster(engines=started, router=routing, codec=door, model=model.name)
+        cluster = Cluster(
+            engines=started, router=routing, codec=door, model=model.name, links=links
+        )
         wait_until_ready(cluster.stack)
         yield cluster

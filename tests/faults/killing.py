@@ -9,23 +9,25 @@ import argparse
 import asyncio
 import sys
 import tempfile
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from services.shared.model_folder import ModelFolder
 from tests.faults.asked import TOKENS
-from tests.faults.cluster import cluster_of
-from tests.faults.mortal import Mortal
-from tests.faults.trial import TOGETHER, trial_on
+from tests.faults.cluster import Cluster, cluster_of
+from tests.faults.fault import kill
+from tests.faults.trial import TOGETHER, Fault, Heard, trial_on
 from tests.integration.stack import Launcher, Settings, simulated
+
+ON_ITS_WAY = 4
+"""Tokens that may be computed beyond what a client has heard when its engine dies."""
 
 DEFAULT_MODEL = Path(".cache/models/smollm2-135m-instruct")
 
 
-def slow(model: ModelFolder) -> Settings:
+def slow(model: ModelFolder, step_ms: int = 20) -> Settings:
     """An engine that computes nothing, in steps that a client can follow."""
-    simulation = {"step_us": 20_000, "token_us": 5}
+    simulation = {"step_us": 1000 * step_ms, "token_us": 5}
     return {**simulated(model, simulation=simulation), "service": TOGETHER}
 
 
@@ -36,29 +38,23 @@ def real(model: ModelFolder) -> Settings:
     return {"executor": {**executor, "context_length": 1024}, "service": TOGETHER}
 
 
-async def killed_after(
-    launcher: Launcher,
-    engine: Settings,
-    model: ModelFolder,
-    after: Iterable[int],
-    say: Callable[[str], None] = lambda _: None,
-) -> Counter[str]:
-    """Kills an engine after each of these tokens; all answers must be the undisturbed ones.
+async def disturbed_after(
+    cluster: Cluster, after: Iterable[int], fault: Fault, say: Callable[[str], None]
+) -> None:
+    """One engine after the other has the fault; all answers must be the undisturbed ones."""
+    trial = await trial_on(cluster)
+    for tokens in after:
+        heard = await trial.disturbed(tokens, fault)
+        continued = went_on(heard, tokens + ON_ITS_WAY)
+        say(f"token {tokens}: {len(heard)} answers as undisturbed, {continued} continued")
+        await cluster.revive()
 
-    Gives how often each answer was continued elsewhere.
-    """
-    continued: Counter[str] = Counter()
-    with cluster_of(launcher, [engine, engine], model) as cluster:
-        async with trial_on(cluster) as trial:
-            for tokens in after:
-                heard = await trial.disturbed(tokens, Mortal.kill)
-                names = [one.asked.name for one in heard if one.continued]
-                # With its last token it may have ended before its engine did.
-                assert tokens == TOKENS or heard[0].continued
-                continued.update(names)
-                say(f"token {tokens}: {len(heard)} answers as undisturbed, {len(names)} continued")
-                await cluster.revive()
-    return continued
+
+def went_on(heard: Sequence[Heard], tokens: int) -> int:
+    """How many answers went on elsewhere: at least all that are longer than so many tokens."""
+    for one in heard:
+        assert one.continued or one.tokens <= tokens, one
+    return sum(one.continued for one in heard)
 
 
 def main() -> int:
@@ -70,10 +66,8 @@ def main() -> int:
     engine = slow(model) if options.simulate else real(model)
     with tempfile.TemporaryDirectory() as folder:
         launcher = Launcher(folder=Path(folder), environ={})
-        work = killed_after(launcher, engine, model, range(TOKENS + 1), _say)
-        continued = asyncio.run(work)
-    for name, times in sorted(continued.items()):
-        _say(f"{name}: continued {times} times")
+        with cluster_of(launcher, [engine, engine], model) as cluster:
+            asyncio.run(disturbed_after(cluster, range(TOKENS + 1), kill, _say))
     return 0
 
 

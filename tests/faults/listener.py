@@ -33,10 +33,15 @@ class Listener:
         read = streamed if self.asked.streamed else whole
         return read(answer.status_code, self.text)
 
+    @property
+    def tokens(self) -> int:
+        """What it was told so far; needs a stream that names them."""
+        return tokens_in(self.text)
+
     async def until(self, tokens: int) -> None:
-        """Returns when it was told so many; needs a stream that names them."""
+        """Returns when it was told so many."""
         async with asyncio.timeout(PATIENCE_S), self._come:
-            await self._come.wait_for(lambda: self._begun and tokens_in(self.text) >= tokens)
+            await self._come.wait_for(lambda: self._begun and self.tokens >= tokens)
 
     async def _note(self, text: str) -> None:
         async with self._come:

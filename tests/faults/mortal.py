@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -34,6 +35,12 @@ class Mortal:
     @property
     def address(self) -> str:
         return self.service.grpc
+
+    def received(self, request_ids: Sequence[str]) -> bool:
+        """Whether it was sent all of these requests in this or an earlier life, by its log."""
+        lines = self.service.lines(message="prompt received")
+        names = {line["request_id"] for line in lines}
+        return all(name in names or f"{name}-1" in names for name in request_ids)
 
     def start(self) -> None:
         self.close()

@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import httpx
 
 from tests.faults.answer import Answer
-from tests.faults.asked import Asked, all_asked, leader
+from tests.faults.asked import TOKENS, Asked, all_asked, leader
 from tests.faults.cluster import Cluster
 from tests.faults.listener import Listener
 from tests.faults.mortal import Mortal
 from tests.integration.stack import PATIENCE_S
+from tests.waiting import until
 
-Fault = Callable[[Mortal], None]
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scene:
+    """What a fault finds: the engine that has all answers, and the first of those who hear them."""
+
+    cluster: Cluster
+    at: int
+    first: Listener
+
+    @property
+    def victim(self) -> Mortal:
+        return self.cluster.engines[self.at]
+
+
+Fault = Callable[[Scene], Awaitable[None]]
 
 TOGETHER = {"batching": {"max_wait_ms": 500, "token_budget": 4096}}
 """Service settings of an engine that begins all that is asked of it in one step."""
@@ -32,7 +46,13 @@ class Heard:
 
     @property
     def continued(self) -> bool:
-        return max(self.attempts) > 1
+        """Whether each of its outputs came from more than one replica."""
+        return min(self.attempts) > 1
+
+    @property
+    def tokens(self) -> int:
+        """Of its shortest output, if others are of the full length."""
+        return self.answer.tokens - TOKENS * (len(self.attempts) - 1)
 
 
 @dataclass(kw_only=True)
@@ -40,40 +60,44 @@ class Trial:
     """One cluster, what is asked of it, and the undisturbed answers."""
 
     cluster: Cluster
-    client: httpx.AsyncClient
     asked: Sequence[Asked]
     undisturbed: Mapping[str, Answer]
     rounds: int = field(default=0, init=False)
 
-    async def disturbed(self, tokens: int, fault: Fault) -> list[Heard]:
-        """All is asked, and when the first stream has `tokens` tokens its engine has the fault.
+    async def heard(self, tokens: int, fault: Fault) -> list[Heard]:
+        """All is asked of one engine; it has the fault when the first stream has `tokens` tokens.
 
-        Every answer must be the undisturbed one.
+        Gives what was heard, in the order of what was asked.
         """
+        at = self.rounds % len(self.cluster.engines)
         self.rounds += 1
-        listeners = [Listener(asked, f"{self.rounds}.{at}") for at, asked in enumerate(self.asked)]
-        first = listeners[0]
-        async with asyncio.TaskGroup() as group:
-            answers = [group.create_task(listener.hear(self.client)) for listener in listeners]
-            await first.until(tokens)
-            (victim,) = self.cluster.has(first.request_id)
-            fault(victim)
-        heard = [
+        listeners = [
+            Listener(asked, f"{self.rounds}.{number}") for number, asked in enumerate(self.asked)
+        ]
+        scene = Scene(cluster=self.cluster, at=at, first=listeners[0])
+        await self.cluster.lean_on(at)
+        async with _client(self.cluster) as client, asyncio.TaskGroup() as group:
+            answers = [group.create_task(listener.hear(client)) for listener in listeners]
+            await until(lambda: scene.victim.received([one.request_id for one in listeners]))
+            await self.cluster.level()
+            await scene.first.until(tokens)
+            await fault(scene)
+        return [
             Heard(listener.asked, answer.result(), self.cluster.attempts(listener.request_id))
             for listener, answer in zip(listeners, answers, strict=True)
         ]
+
+    async def disturbed(self, tokens: int, fault: Fault) -> list[Heard]:
+        """The same where every answer must be the undisturbed one."""
+        heard = await self.heard(tokens, fault)
         for one in heard:
             assert one.answer == self.undisturbed[one.asked.name], one
         return heard
 
 
-@asynccontextmanager
-async def trial_on(cluster: Cluster) -> AsyncIterator[Trial]:
+async def trial_on(cluster: Cluster) -> Trial:
     """A trial whose undisturbed answers are all right in themselves."""
-    limits = httpx.Limits(max_connections=None)
-    async with httpx.AsyncClient(
-        base_url=cluster.stack.url, timeout=PATIENCE_S, limits=limits
-    ) as client:
+    async with _client(cluster) as client:
         head = leader(cluster.model)
         told = await Listener(head, "head").hear(client)
         text = "".join(event["choices"][0]["delta"].get("content", "") for event in told.told["0"])
@@ -81,10 +105,15 @@ async def trial_on(cluster: Cluster) -> AsyncIterator[Trial]:
         answers = await asyncio.gather(
             *(Listener(one, f"0.{at}").hear(client) for at, one in enumerate(asked))
         )
-        for one, answer in zip(asked, answers, strict=True):
-            assert answer.complete, f"{one.name}: {answer}"
-        undisturbed = {one.name: answer for one, answer in zip(asked, answers, strict=True)}
-        yield Trial(cluster=cluster, client=client, asked=asked, undisturbed=undisturbed)
+    for one, answer in zip(asked, answers, strict=True):
+        assert answer.complete, f"{one.name}: {answer}"
+    undisturbed = {one.name: answer for one, answer in zip(asked, answers, strict=True)}
+    return Trial(cluster=cluster, asked=asked, undisturbed=undisturbed)
+
+
+def _client(cluster: Cluster) -> httpx.AsyncClient:
+    limits = httpx.Limits(max_connections=None)
+    return httpx.AsyncClient(base_url=cluster.stack.url, timeout=PATIENCE_S, limits=limits)
 
 
 def _middle(text: str) -> str:

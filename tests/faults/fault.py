@@ -1,0 +1,73 @@
+"""What can happen to an engine, or to the way to it, while answers stream."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tokenway.engine.v1.engine_pb2 import DrainRequest
+from tokenway.engine.v1.engine_pb2_grpc import EngineServiceStub
+from tokenway.router.v1.router_pb2 import DisconnectRequest, DrainReplicaRequest
+from tokenway.router.v1.router_pb2_grpc import RouterServiceStub
+
+from services.shared.channel import open_channel
+from tests.faults.trial import Scene
+from tests.waiting import until
+
+FURTHER = 3
+"""So many tokens later it is clear that an answer goes on elsewhere."""
+
+
+async def kill(scene: Scene) -> None:
+    """The process is gone."""
+    scene.victim.kill()
+
+
+async def stop(scene: Scene) -> None:
+    """The process stands still, and wakes when nobody waits for it any more."""
+    told = scene.first.tokens
+    scene.victim.suspend()
+    await scene.first.until(told + FURTHER)
+    scene.victim.resume()
+
+
+async def terminate(scene: Scene) -> None:
+    """The process is told to end, as by a supervisor."""
+    await asyncio.to_thread(scene.victim.service.end)
+
+
+async def drain(scene: Scene) -> None:
+    """The engine is told to take nothing more, and ends when it has nothing."""
+    async with open_channel(scene.victim.address) as channel:
+        await EngineServiceStub(channel).Drain(DrainRequest())
+    await asyncio.to_thread(scene.victim.close)
+
+
+async def drain_at_router(scene: Scene) -> None:
+    """The router is told to take an engine out, and later to use it again."""
+    async with open_channel(scene.cluster.router.address) as channel:
+        operator = RouterServiceStub(channel)
+        request = DrainReplicaRequest(address=scene.cluster.replica(scene.at))
+        await operator.DrainReplica(request)
+        await until(lambda: not scene.victim.service.describe().load.running)
+        request.undo = True
+        await operator.DrainReplica(request)
+
+
+async def disconnect(scene: Scene) -> None:
+    """The router is told to cut its session."""
+    request = DisconnectRequest(address=scene.cluster.replica(scene.at), duration_ms=200)
+    async with open_channel(scene.cluster.router.address) as channel:
+        await RouterServiceStub(channel).Disconnect(request)
+
+
+async def cut(scene: Scene) -> None:
+    """Something between them resets the connection."""
+    scene.cluster.links[scene.at].cut()
+
+
+async def silence(scene: Scene) -> None:
+    """Nothing comes through, and then all of it, late."""
+    told = scene.first.tokens
+    scene.cluster.links[scene.at].hold()
+    await scene.first.until(told + FURTHER)
+    scene.cluster.links[scene.at].restore()
