@@ -33,21 +33,31 @@ class Choice:
 
     Args:
         among: all that were compared.
-        shares: what each pays for having had more of its share than the one that had least.
+        price: of a turn more than one's share, in tokens.
         costs: what was compared, in tokens, shares included.
-        order: the best first, by their place in `among`.
+        leads: how far each is before the one that had least of its share, in turns of the lightest.
         note: how many they are, and what is special about them.
     """
 
     among: Round
-    shares: Sequence[float]
+    price: float
     costs: Sequence[float]
-    order: Sequence[int]
+    leads: Sequence[float]
     note: str
 
-    @property
-    def best(self) -> Candidate:
-        return self.among.able[self.order[0]]
+    def order(self) -> list[int]:
+        """The best first, by their places in `among`."""
+        return sorted(range(len(self.costs)), key=self._rank)
+
+    def best(self) -> int:
+        """The place of the best one."""
+        least = min(self.costs)
+        equal = [place for place, cost in enumerate(self.costs) if cost == least]
+        return min(equal, key=self._rank)
+
+    def _rank(self, place: int) -> tuple[float, float, float, str]:
+        one = self.among.able[place]
+        return self.costs[place], self.leads[place], one.assigned / one.weight, one.name
 
 
 class Balancer:
@@ -79,9 +89,9 @@ class Balancer:
         if not selection.able:
             return None
         choice = self.compare(demand, selection)
-        decision = self.decision(choice)
-        self._take(choice.best, selection)
-        return decision
+        place = choice.best()
+        self._take(selection.able[place], selection)
+        return self.decision(choice, place)
 
     def select(self, demand: Demand, fleet: Snapshot) -> Selection:
         """Those that `place` would compare; it raises as that does and changes nothing."""
@@ -95,41 +105,28 @@ class Balancer:
         leads = self._leads(able)
         price = _price(among, tokens)
         costs = [cost + price * lead for cost, lead in zip(tokens, leads, strict=True)]
-        return Choice(
-            among=among,
-            shares=[price * lead for lead in leads],
-            costs=costs,
-            order=sorted(
-                range(len(able)),
-                key=lambda place: (
-                    costs[place],
-                    leads[place],
-                    able[place].assigned / able[place].weight,
-                    able[place].name,
-                ),
-            ),
-            note=selection.note,
-        )
+        return Choice(among=among, price=price, costs=costs, leads=leads, note=selection.note)
 
-    def decision(self, choice: Choice) -> Decision:
-        reason = self.reason(choice, choice.order[0])
+    def decision(self, choice: Choice, place: int) -> Decision:
+        """That the generation goes to the one at `place`."""
+        best = choice.among.able[place]
         return Decision(
-            replica=choice.best.name,
-            reason=f"{reason}; {choice.note}",
-            cached_tokens=choice.best.cached_tokens,
+            replica=best.name,
+            reason=f"{self.reason(choice, place)}; {choice.note}",
+            cached_tokens=best.cached_tokens,
         )
 
     def reason(self, choice: Choice, place: int) -> str:
         """How the cost of the one at `place` comes about."""
         told = self.policy.reason(choice.among, place)
-        share = choice.shares[place]
+        share = choice.price * choice.leads[place]
         return f"{told}, {share:.0f} for its share" if share >= 1 else told
 
     def _leads(self, able: Sequence[Candidate]) -> list[float]:
         """How far each is before the one that had least of its share, in turns of the lightest."""
         shares = [self.policy.share(one) for one in able]
         lag = lag_of(shares)
-        starts = [self._turns.start(one.name, lag) for one in able]
+        starts = self._turns.starts((one.name for one in able), lag)
         first, least = min(starts), min(shares)
         return [(start - first) * least for start in starts]
 

@@ -50,7 +50,7 @@ def explain(demand: Demand, fleet: Snapshot, balancer: Balancer) -> Explanation:
     options: list[Option] = []
     if selection.able:
         choice = balancer.compare(demand, selection)
-        decision = balancer.decision(choice)
+        decision = balancer.decision(choice, choice.best())
         replica, reason = decision.replica, decision.reason
         options += _compared(balancer, choice)
     able = [one.name for one in selection.able]
@@ -67,7 +67,7 @@ def explain(demand: Demand, fleet: Snapshot, balancer: Balancer) -> Explanation:
 
 
 def _compared(balancer: Balancer, choice: Choice) -> Iterator[Option]:
-    for place in choice.order:
+    for place in choice.order():
         one = choice.among.able[place]
         reason = balancer.reason(choice, place)
         if not choice.note:  # they come second

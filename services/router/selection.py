@@ -45,7 +45,7 @@ def select(demand: Demand, fleet: Snapshot, versions: Versions, turns: Turns) ->
         raise NotFound(
             f"model {demand.model!r} is not served here, {fleet.model!r} is", field="model"
         )
-    taking = [one for one in fleet.candidates if why_not(demand, one, versions) is None]
+    taking = [one for one in fleet.candidates if may_take(demand, one, versions)]
     if not taking:
         raise Unavailable(_why_none(demand, fleet, versions))
     pool = [one for one in taking if one.takes_lane]
@@ -55,39 +55,58 @@ def select(demand: Demand, fleet: Snapshot, versions: Versions, turns: Turns) ->
         return Selection(able=())
     version, lag = None, 0.0
     if demand.version is None and (shares := _shares(able, versions)):
-        lag = lag_of([share.weight for share in shares.values()])
-        version = min(
-            shares.values(),
-            key=lambda share: (turns.start(share.fingerprint, lag), share.fingerprint),
-        )
+        version, lag = _next_version(list(shares.values()), turns)
         able = [one for one in able if shares[one.name] is version]
         note = f"; version {version.fingerprint} by weight {version.weight:g}{note}"
-    best = min(TAKING.index(one.status) for one in able)
-    able = [one for one in able if one.status is TAKING[best]]
-    note = f"{len(able)} {TAKING[best].value}{note}"
-    return Selection(able=able, version=version, version_lag=lag, note=note)
+    for status in TAKING:
+        best = [one for one in able if one.status is status]
+        if best:
+            break
+    note = f"{len(best)} {status}{note}"
+    return Selection(able=best, version=version, version_lag=lag, note=note)
+
+
+def may_take(demand: Demand, one: Candidate, versions: Versions) -> bool:
+    """Whether a replica is one for this generation, whatever room it has."""
+    if one.status not in TAKING or one.weight <= 0:
+        return False
+    if demand.avoid and (one.name, one.epoch) in demand.avoid:
+        return False
+    if demand.version is not None:
+        return demand.version == one.version
+    return not versions.names or versions.takes_new(one.version)
 
 
 def why_not(demand: Demand, one: Candidate, versions: Versions) -> str | None:
-    """Why a replica is none for this generation, whatever room it has; None if it is one."""
+    """Why a replica is none for this generation; None if it is one."""
+    if may_take(demand, one, versions):
+        return None
     if (one.name, one.epoch) in demand.avoid:
         return "failed it"
     if one.status not in TAKING:
         return one.status.value
     if demand.version is not None and demand.version != one.version:
         return "of another version"
-    if one.weight <= 0 or (demand.version is None and not versions.takes_new(one.version)):
-        return "of weight 0"
-    return None
+    return "of weight 0"
 
 
 def lag_of(weights: Sequence[float]) -> float:
     return LAG / min(weights)
 
 
+def _next_version(shares: Sequence[VersionShare], turns: Turns) -> tuple[VersionShare, float]:
+    """The one whose turn it is, and what each is owed at most."""
+    lag = lag_of([share.weight for share in shares])
+    starts = turns.starts((share.fingerprint for share in shares), lag)
+    pairs = zip(starts, shares, strict=True)
+    return min(pairs, key=lambda pair: (pair[0], pair[1].fingerprint))[1], lag
+
+
 def _shares(able: Sequence[Candidate], versions: Versions) -> dict[str, VersionShare]:
     """The share of each replica's version, by the replica's name."""
-    found = {}
+    found: dict[str, VersionShare] = {}
+    if not versions.names:
+        return found
     for one in able:
         share = None if one.version is None else versions.share(one.version)
         if share is not None:

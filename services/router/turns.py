@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
-GRACE = 2
-"""Names that are remembered at most, as a multiple of those that are there."""
+from collections.abc import Iterable, Sequence
 
 
 class Turns:
@@ -17,23 +14,25 @@ class Turns:
 
     def __init__(self) -> None:
         self.count = 0
+        self._names: Sequence[str] = ()
         self._ends: dict[str, float] = {}
         self._now = 0.0
 
-    def start(self, name: str, lag: float) -> float:
-        """When its turn begins, at least `lag` before that of the one that had most."""
-        return max(self._ends.get(name, self._now), self._now - lag)
+    def know(self, names: Sequence[str]) -> None:
+        """All that are there: those that are new begin now, and others are forgotten."""
+        if names == self._names:
+            return
+        self._names = names
+        self._ends = {name: self._ends.get(name, self._now) for name in names}
+
+    def starts(self, names: Iterable[str], lag: float) -> list[float]:
+        """When their turns begin, at least `lag` before that of the one that had most."""
+        first, ends, now = self._now - lag, self._ends, self._now
+        return [max(ends.get(name, now), first) for name in names]
 
     def take(self, name: str, weight: float, lag: float) -> None:
         """It has its turn; the next begins later, the sooner the more it weighs."""
-        start = self.start(name, lag)
+        (start,) = self.starts([name], lag)
         self._now = max(self._now, start)
         self._ends[name] = start + 1 / weight
         self.count += 1
-
-    def know(self, names: Collection[str]) -> None:
-        """Those that are new begin now; others are forgotten, not always at once."""
-        for name in names:
-            self._ends.setdefault(name, self._now)
-        if len(self._ends) > GRACE * len(names):
-            self._ends = {name: self._ends[name] for name in names}

@@ -47,10 +47,7 @@ class Versions:
 
     def __init__(self, shares: Sequence[VersionShare] = ()) -> None:
         self._shares = shares
-
-    @property
-    def names(self) -> list[str]:
-        return [share.fingerprint for share in self._shares]
+        self.names = [share.fingerprint for share in shares]
 
     def may_lead(self, identity: Identity) -> bool:
         """Whether a fleet may stand for it."""

@@ -95,7 +95,7 @@ async def test_a_decision_is_explained_for_ids_and_for_a_file(
     assert "policy affinity" in out
     _, out, _ = await run("explain", "--prompt-file", str(path), "--json")
     told = json.loads(out)
-    assert [option["cost"] for option in told["options"]] == [3, 3]
+    assert [option["cost"] for option in told["options"]] == [4.5, 4.5]
 
 
 @pytest.mark.parametrize(

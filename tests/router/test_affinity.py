@@ -18,19 +18,19 @@ def decided(what: Demand, *members: Candidate) -> Decision:
     return decision
 
 
-def test_a_cached_prefix_is_worth_as_many_tokens_of_others_before_it() -> None:
+def test_a_cached_prefix_is_worth_half_as_many_tokens_again_of_others_before_it() -> None:
     what = demand(640)
-    cached = ready("a", cached_tokens=512, expected_tokens=500, pending_tokens=500)
+    cached = ready("a", cached_tokens=512, expected_tokens=750, pending_tokens=750)
     assert decided(what, cached, ready("b")).replica == "a"
-    cached = ready("a", cached_tokens=512, expected_tokens=530, pending_tokens=530)
+    cached = ready("a", cached_tokens=512, expected_tokens=780, pending_tokens=780)
     assert decided(what, cached, ready("b")).replica == "b"
 
 
 def test_tokens_to_come_count_less_than_prompts() -> None:
     prompts = ready("a", expected_tokens=300, pending_tokens=300)
-    outputs = ready("b", expected_tokens=1000)
+    outputs = ready("b", expected_tokens=900)
     assert decided(demand(), prompts, outputs).replica == "b"
-    assert decided(demand(), ready("c", expected_tokens=900), outputs).replica == "c"
+    assert decided(demand(), ready("c", expected_tokens=800), outputs).replica == "c"
 
 
 def test_the_parts_of_the_cost_are_told() -> None:
@@ -49,7 +49,7 @@ def test_the_parts_of_the_cost_are_told() -> None:
 
 @pytest.mark.parametrize(("used", "other"), [(0.5, "a"), (0.97, "b")])
 def test_memory_that_is_nearly_full_is_dear_and_half_of_it_is_not(used: float, other: str) -> None:
-    members = (ready("a", memory_used=used), ready("b", expected_tokens=2000))
+    members = (ready("a", memory_used=used), ready("b", expected_tokens=1000))
     assert decided(demand(), *members).replica == other
 
 

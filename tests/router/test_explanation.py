@@ -22,7 +22,7 @@ def test_all_replicas_are_told_the_best_first_and_the_decision_is_the_one_that_f
     )
     told = explain(demand(), members, balancer)
     assert [option.candidate.name for option in told.options] == ["c", "a", "d", "e", "f", "b"]
-    assert [option.cost for option in told.options] == [36, 150, 100, 100, 100, inf]
+    assert [option.cost for option in told.options] == [54, 200, 150, 150, 150, inf]
     assert [option.reason.partition(",")[0] for option in told.options] == [
         "prefix 64 of 100 cached",
         "prefix 0 of 100 cached",

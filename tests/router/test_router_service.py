@@ -136,7 +136,7 @@ async def test_an_explanation_is_of_the_decision_that_follows_and_sends_nothing(
         told = await operator.Explain(request(0, 1))
         assert told == await operator.Explain(request(0, 1))
         assert told.policy == "affinity"
-        assert [option.cost for option in told.options] == [2, 2]
+        assert [option.cost for option in told.options] == [3, 3]
         assert told.options[0].address == told.address
         assert told.options[0].status == pb.REPLICA_STATUS_READY
         assert told.options[0].has_room
