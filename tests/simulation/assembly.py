@@ -21,7 +21,7 @@ from services.engine.sequence import Sequence
 from services.engine.stopping import Stopper
 from services.router.admission import Admission
 from services.router.balancer import Balancer
-from services.router.demand import Lane
+from services.router.demand import Lane, demand_of
 from services.router.fleet import Fleet
 from services.router.fleet_rules import FleetRules
 from services.router.relay import Relay
@@ -178,6 +178,15 @@ class Router:
 
     def running_at(self, name: str) -> int:
         return self.fleet[name].running
+
+    def cached_at(self, name: str, generation: Generation) -> int:
+        """Tokens that are known to be cached of a generation."""
+        return self.fleet.index.cached_tokens(demand_of(generation, 1)).get(name, 0)
+
+    def known_blocks(self, name: str) -> set[bytes]:
+        """Addresses that are known to be found at a replica."""
+        holder = self.fleet.index._holders.get(name)
+        return set() if holder is None else set(holder.addresses)
 
     def tell_load(self, name: str, load: Load | None) -> None:
         self.fleet.tell_load(name, load)

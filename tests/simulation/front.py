@@ -70,6 +70,7 @@ class Life:
         self.notes = Notes(judge)
         self.legs = Legs(judge)
         self.router = Router(loop, random, self.notes, rules)
+        self.legs.cached_at = self.router.cached_at
         self.sessions: dict[str, Session] = {}
         self._sinks: dict[int, Callable[[Event], None]] = {}
         self._next = 0

@@ -6,6 +6,7 @@ from math import floor
 
 from services.router.status import Status
 from tests.simulation.assembly import ReplicaFigures
+from tests.simulation.engine import Host
 from tests.simulation.front import Life
 from tests.simulation.judge import Judge
 from tests.simulation.legs import NOTHING, Counts
@@ -47,6 +48,16 @@ class RouterInvariants:
                 self._judge.broken("nothing is left", f"{figures.name}: {figures.counts}")
         if not self._life.legs.is_empty():
             self._judge.broken("nothing is left", "a generation is at a replica")
+
+    def check_known_blocks(self, host: Host) -> None:
+        """What the router knows of blocks is what the engine has, once both are at rest."""
+        session = self._life.sessions.get(host.name)
+        if host.process is not None and session is not None and not session.misses_blocks:
+            found = host.process.parts.steps.scheduler.pool._block_at.keys()
+            known = self._life.router.known_blocks(host.name)
+            if known != found:
+                text = f"{host.name}: {len(known - found)} too many, {len(found - known)} missing"
+                self._judge.broken("known blocks are the truth", text)
 
     def _check_counts(self, figures: ReplicaFigures, real: dict[str, Counts] | None) -> None:
         name, counts = figures.name, figures.counts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -17,6 +18,7 @@ PROBE = "probe"
 """The name of the router's own generations, which count as no traffic."""
 
 Place = tuple[str, int]
+Cached = Callable[[str, Generation], int]
 
 
 @dataclass(slots=True)
@@ -53,6 +55,7 @@ class Legs:
     Attributes:
         sent: how often each generation was.
         retries: times that a generation was sent after a failure.
+        cached_at: what the router knows to be cached of a generation at a replica.
     """
 
     def __init__(self, judge: Judge) -> None:
@@ -64,6 +67,7 @@ class Legs:
         self.retries = 0
         self._after_failure: dict[str, None] = {}
         self._refused = 0
+        self.cached_at: Cached = _nothing
 
     def came_up(self, name: str) -> None:
         self._epochs[name] += 1
@@ -98,7 +102,7 @@ class Legs:
         if request_id in self._after_failure:
             self.retries += 1
         self._after_failure.pop(request_id, None)
-        self._open[request_id] = _sent(place, generation)
+        self._open[request_id] = _sent(place, generation, self.cached_at(name, generation))
 
     def refused(self, submission: Submission) -> None:
         """The session took it not; the router hears of that at its next turn."""
@@ -150,9 +154,13 @@ class Witness:
         self.brought = legs.brought
 
 
-def _sent(place: Place, generation: Generation) -> Sent:
-    pending = len(generation.prompt_ids) + len(generation.generated_ids)
+def _sent(place: Place, generation: Generation, cached: int) -> Sent:
+    pending = len(generation.prompt_ids) + len(generation.generated_ids) - cached
     limit = generation.stopping.max_tokens
     given = len(generation.generated_ids)
     coming = ASSUMED_OUTPUT_TOKENS if limit is None else limit - given
     return Sent(place, pending + coming, pending)
+
+
+def _nothing(_: str, __: Generation) -> int:
+    return 0

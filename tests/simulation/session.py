@@ -89,6 +89,7 @@ class Session:
         past: generations that this session has no more, the latest last.
         tamper: spoils the next frame that it can.
         lose_blocks: so many messages about blocks are lost next.
+        misses_blocks: the last message about blocks was lost, which only the next one tells.
     """
 
     def __init__(
@@ -114,6 +115,7 @@ class Session:
         self.past: deque[Past] = deque(maxlen=REMEMBERED)
         self.tamper: Callable[[Frame], Tampered | None] | None = None
         self.lose_blocks = 0
+        self.misses_blocks = False
 
     @property
     def is_up(self) -> bool:
@@ -202,8 +204,10 @@ class Session:
     def _take_blocks(self, events: BlockEvents) -> None:
         if self.lose_blocks:
             self.lose_blocks -= 1
+            self.misses_blocks = True
             self._judge.saw("lost block events")
         else:
+            self.misses_blocks = False
             self._blocks.receive(events)
 
     def _down(self) -> None:

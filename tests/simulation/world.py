@@ -131,6 +131,8 @@ class World:
             self.judge.broken("nothing is left", "there is no router")
         else:
             self.invariants.check_rest()
+            for host in self.hosts:
+                self.invariants.check_known_blocks(host)
         self.front.crash()
         await asyncio.sleep(IDLE_S)
         for host in self.hosts:

@@ -30,9 +30,9 @@ class Fault:
         return self.random.choice(self.world.hosts)
 
     def session(self) -> Session | None:
-        """The router's session to some host; None while there is no router."""
+        """The router's session to some host; None where there is none."""
         life = self.world.front.life
-        if life is None:
+        if life is None or not life.sessions:
             return None
         return life.sessions[self.random.choice(list(life.sessions))]
 
