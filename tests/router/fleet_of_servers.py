@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from services.router.app import Router, routing
@@ -52,14 +52,16 @@ async def servers(*engines: ScriptedEngine, plays: bool = True) -> AsyncIterator
 
 @asynccontextmanager
 async def router_over(
-    addresses: list[str],
+    addresses: Sequence[str | ReplicaSpec],
     *,
     ready: int | None = None,
     service: ServiceSettings | None = None,
 ) -> AsyncIterator[tuple[Router, ClientSession]]:
     """A router and a session to it; `ready` replicas (all when not given) are ready."""
     settings = RouterSettings(
-        replicas=tuple(map(ReplicaSpec.parse, addresses)),
+        replicas=tuple(
+            ReplicaSpec.parse(one) if isinstance(one, str) else one for one in addresses
+        ),
         server=ServerSettings(port=0, host="127.0.0.1"),
         service=service or ServiceSettings(),
     )

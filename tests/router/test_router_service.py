@@ -16,7 +16,9 @@ from tokenway.types.v1 import types_pb2
 
 from services.router.app import Router
 from services.router.balancing_settings import BalancingSettings
+from services.router.demand import Lane
 from services.router.policies import PolicyName
+from services.router.replica_spec import ReplicaSpec
 from services.router.servicer import NAME
 from services.router.settings import ServiceSettings
 from services.router.status import Status
@@ -170,6 +172,30 @@ async def test_a_canary_takes_its_share_of_new_generations() -> None:
         assert len(engines[2].source.submitted) == 10
         listed = (await operator.ListReplicas(pb.ListReplicasRequest())).replicas
         assert sorted(one.version for one in listed) == ["new", "old", "old"]
+
+
+async def test_long_prompts_have_a_pool_of_their_own_until_it_is_down() -> None:
+    service = ServiceSettings(balancing=BalancingSettings(long_prompt_tokens=3))
+    async with servers(ScriptedEngine(), ScriptedEngine()) as fleet:
+        short, long = fleet.addresses
+        specs = [
+            ReplicaSpec(address=short, pool=Lane.SHORT),
+            ReplicaSpec(address=long, pool=Lane.LONG),
+        ]
+        async with (
+            router_over(specs, service=service) as (router, _),
+            open_channel(router.address) as channel,
+        ):
+            operator = rpc.RouterServiceStub(channel)
+            assert (await operator.Explain(request(1, 2))).address == short
+            assert (await operator.Explain(request(1, 2, 3))).address == long
+            told = await listed(operator, pb.REPLICA_STATUS_READY, pb.REPLICA_STATUS_READY)
+            assert {one.address: one.pool for one in told} == {short: "short", long: "long"}
+            await fleet.kill(1)
+            await until(lambda: router.fleet.ready() == [short])
+            explained = await operator.Explain(request(1, 2, 3))
+            assert explained.address == short
+            assert explained.reason.endswith("; no replica for long prompts is up")
 
 
 @pytest.mark.parametrize(
