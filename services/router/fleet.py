@@ -46,8 +46,8 @@ class Fleet:
 
     Attributes:
         index: which replica has which blocks cached.
-        evacuate: moves the generations of a replica to others; called for one that is stuck or
-            draining while another could take them.
+        evacuate: moves the generations of a replica to others; called for one that is stuck,
+            draining or without replicas of its own while another could take them.
     """
 
     def __init__(

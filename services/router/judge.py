@@ -13,6 +13,9 @@ from services.router.replica import Replica
 from services.router.status import TAKING, Identity, Status, Verdict
 
 NORMAL = (Status.STARTING, Status.READY, Status.DRAINING)
+LEAVING = (Status.STUCK, Status.DRAINING, Status.STARTING)
+"""States of replicas whose generations go on elsewhere; one that starts, and has some, is a router
+without replicas."""
 
 _log = logging.getLogger(__name__)
 
@@ -99,7 +102,7 @@ class Judge:
         """Whether its generations would go on elsewhere, and do not here or may not."""
         ejection, identity = replica.health.ejection, replica.identity
         unable = replica.status is Status.EJECTED and ejection.cause is Cause.PROBE
-        if identity is None or not (unable or replica.status in (Status.STUCK, Status.DRAINING)):
+        if identity is None or not (unable or replica.status in LEAVING):
             return False
         return any(
             one.status in TAKING and one.weight > 0 and one.identity.version == identity.version

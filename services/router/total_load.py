@@ -27,10 +27,10 @@ class QueueLoad:
 def total_load(state: ReplicaState, loads: Sequence[Load], queue: QueueLoad = QueueLoad()) -> Load:
     """Counts and memory are summed; the longest step stands for all, and the latest progress.
 
-    A fleet makes progress while one of its replicas does: those that do not are its own affair.
+    A fleet makes progress while one of its replicas does, or could: those that do not are its own
+    affair.
     """
     memories = [load.device_memory for load in loads if load.device_memory is not None]
-    working = [load for load in loads if load.running or load.waiting]
     return Load(
         state=state,
         running=sum(load.running for load in loads),
@@ -41,7 +41,7 @@ def total_load(state: ReplicaState, loads: Sequence[Load], queue: QueueLoad = Qu
         cached_blocks=sum(load.cached_blocks for load in loads),
         total_blocks=sum(load.total_blocks for load in loads),
         step_us=max((load.step_us for load in loads), default=0),
-        progress_age_ms=min((load.progress_age_ms for load in working), default=0),
+        progress_age_ms=min((load.progress_age_ms for load in loads), default=0),
         device_memory=_total_memory(memories) if memories else None,
         slots=_total_slots(loads),
         expected_wait_ms=queue.expected_wait_ms,

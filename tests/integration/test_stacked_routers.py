@@ -5,22 +5,30 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from time import monotonic
 
+import pytest
+
+from services.router.health import HealthRules
+from services.router.probe import REQUEST_ID
+from services.router.settings import ServiceSettings
 from services.router.status import Status
 from services.shared.errors import Code
 from services.shared.stream.events import Accepted, CancelReason, Failed, Finished
+from services.shared.stream.load import Load
 from services.shared.stream.source import Submission
 from tests.recorder import Recorder, generation, submission
 from tests.router.clusters import Cluster, cluster, clusters
 from tests.router.fleet_of_servers import router_over, send, servers
 from tests.router.router_process import address_of, config, router_process
 from tests.router.servicer import ScriptedEngine
-from tests.scripted_source import SEED, oracle
+from tests.scripted_source import SEED, ScriptedSource, oracle
 from tests.waiting import PATIENCE_S, until
 
 TRACE_ID = "ab" * 16
+QUICK = ServiceSettings(health=HealthRules(degraded_after_s=1.5, stuck_after_s=2))
 
 
 async def test_streams_pass_two_routers_exactly_and_all_engines_have_a_share() -> None:
@@ -169,6 +177,72 @@ async def test_a_deadline_ends_a_generation_at_the_engine_through_two_routers() 
         assert {replica.status for replica in router.fleet} == {Status.READY}
 
 
+@dataclass
+class Stalling(ScriptedSource):
+    """Makes no step any more once it is told so, and says since when."""
+
+    stalled_at: float | None = None
+
+    def stall(self) -> None:
+        self.stalled_at = monotonic()
+
+    def step(self) -> None:
+        if self.stalled_at is None:
+            super().step()
+
+    def load(self) -> Load:
+        stalled_s = 0.0 if self.stalled_at is None else monotonic() - self.stalled_at
+        age_ms = round(1000 * stalled_s) if self.running else 0
+        return replace(super().load(), progress_age_ms=age_ms)
+
+
+async def test_a_router_with_one_stuck_engine_is_not_stuck(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    sources = [Stalling(), Stalling()]
+    engines = (ScriptedEngine(source=sources[0]), ScriptedEngine(source=sources[1]))
+    async with (
+        cluster(engines, service=QUICK) as one,
+        router_over([one.address], service=QUICK) as (router, session),
+    ):
+        (recorder,) = send(session, 1, max_tokens=1000)
+        await until(lambda: recorder.ids)
+        (stuck,) = (number for number, source in enumerate(sources) if source.running)
+        sources[stuck].stall()
+        assert isinstance(await recorder.ended(), Finished)
+        assert recorder.ids == oracle((0, 1), 1000)
+        assert not sources[stuck].running
+        assert router.fleet[one.address].assigned == 1
+    assert f"{one.servers.addresses[stuck]} is stuck" in caplog.text
+    assert f"{one.address} is stuck" not in caplog.text
+    assert f"{one.address} is degraded" not in caplog.text
+
+
+async def test_a_router_without_engines_takes_nothing_and_its_streams_go_on_elsewhere() -> None:
+    async with clusters(plays=False) as (router, session, (one, other)):
+        recorders = send(session, 8, max_tokens=12)
+        await until(lambda: running([one]) == running([other]) == 4)
+        for part in (one, other):
+            part.step(4)
+        await until(lambda: all(len(recorder.ids) == 3 for recorder in recorders))
+        await one.servers.kill_all()
+        empty = router.fleet[one.address]
+        await until(lambda: empty.status is Status.STARTING)
+        assert empty.reason == "it says so"
+        await until(lambda: running([other]) == 8)
+        late = Recorder()
+        session.submit(submission("late", late))
+        await until(lambda: running([other]) == 9)
+        other.step(14)
+        for number, recorder in enumerate(recorders):
+            assert isinstance(await recorder.ended(), Finished)
+            assert recorder.ids == oracle((number, 1), 12)
+        assert isinstance(await late.ended(), Finished)
+        await one.servers.start(0, plays=False)
+        await until(lambda: empty.status is Status.READY)
+
+
 def running(behind: Sequence[Cluster]) -> int:
-    """Generations at all engines."""
-    return sum(len(engine.source.running) for one in behind for engine in one.engines)
+    """Generations at all engines; routers probe those that rest."""
+    at_all = [engine.source.running for one in behind for engine in one.engines]
+    return sum(len(at_one.keys() - {REQUEST_ID}) for at_one in at_all)

@@ -34,10 +34,13 @@ class Cluster:
 
 @asynccontextmanager
 async def cluster(
-    *, plays: bool = True, service: ServiceSettings | None = None
+    engines: tuple[ScriptedEngine, ScriptedEngine] | None = None,
+    *,
+    plays: bool = True,
+    service: ServiceSettings | None = None,
 ) -> AsyncIterator[Cluster]:
     """One whose engines are ready."""
-    engines = (ScriptedEngine(), ScriptedEngine())
+    engines = engines or (ScriptedEngine(), ScriptedEngine())
     async with (
         servers(*engines, plays=plays) as fleet,
         router_over(fleet.addresses, service=service) as (router, session),

@@ -128,6 +128,14 @@ def test_generations_of_a_draining_replica_are_moved(*, by_operator: bool) -> No
     assert bed.evacuated == ["a"]
 
 
+def test_generations_of_a_router_that_has_no_replicas_left_are_moved() -> None:
+    bed = Swept("a", "b")
+    bed.fleet["a"].running = 1
+    bed.fleet.tell_load("a", Load(state=ReplicaState.STARTING))
+    bed.pass_time(0.25)
+    assert bed.evacuated == ["a"]
+
+
 def test_where_no_other_can_take_them_they_stay() -> None:
     bed = Swept("a", "b", "c")
     bed.fleet["a"].running = 1

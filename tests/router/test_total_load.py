@@ -45,13 +45,14 @@ def test_what_waits_before_the_fleet_is_its_load_too() -> None:
     assert (load.expected_wait_ms, load.refusing) == (1500, True)
 
 
-def test_a_fleet_is_as_old_as_the_latest_progress_of_those_that_have_work() -> None:
+def test_a_fleet_makes_progress_as_long_as_one_of_its_replicas_does_or_could() -> None:
     stuck = Load(state=READY, running=1, progress_age_ms=9000)
     slow = Load(state=READY, waiting=1, progress_age_ms=40)
     idle = Load(state=READY)
-    assert total_load(READY, [stuck, slow, idle]).progress_age_ms == 40
-    assert total_load(READY, [stuck, idle]).progress_age_ms == 9000
-    assert total_load(READY, [idle]).progress_age_ms == 0
+    assert total_load(READY, [stuck, slow]).progress_age_ms == 40
+    assert total_load(READY, [stuck, idle]).progress_age_ms == 0
+    assert total_load(READY, [stuck, stuck]).progress_age_ms == 9000
+    assert total_load(READY, []).progress_age_ms == 0
 
 
 def test_slots_are_not_told_while_one_replica_does_not_tell_its_own() -> None:
