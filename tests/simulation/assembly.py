@@ -22,6 +22,7 @@ from services.engine.stopping import Stopper
 from services.router.admission import Admission
 from services.router.balancer import Balancer
 from services.router.demand import Lane, demand_of
+from services.router.ejection import Cause
 from services.router.fleet import Fleet
 from services.router.fleet_rules import FleetRules
 from services.router.relay import Relay
@@ -128,11 +129,12 @@ def engine_parts(
 
 @dataclass(frozen=True, slots=True)
 class ReplicaFigures:
-    """What the router believes of a replica."""
+    """What the router believes of a replica; `cause` is why it is ejected, if it is."""
 
     name: str
     status: str
     is_described: bool
+    cause: Cause | None
     counts: Counts
 
 
@@ -226,4 +228,5 @@ class Router:
         for replica in self.fleet:
             counts = Counts(replica.running, replica.outstanding_tokens, replica.pending_tokens)
             described = replica.identity is not None and replica.status is not Status.MISMATCHED
-            yield ReplicaFigures(replica.name, replica.status.value, described, counts)
+            cause = replica.health.ejection.cause if replica.status is Status.EJECTED else None
+            yield ReplicaFigures(replica.name, replica.status.value, described, cause, counts)

@@ -135,7 +135,7 @@ class Host:
         self.process: Process | None = None
         self.lives = 0
         self.connections: list[tuple[Connection, Door]] = []
-        self.report: Report = lambda load: load
+        self.report: Report = honest
 
     def start(self) -> None:
         """Does nothing while it runs."""
@@ -207,3 +207,7 @@ class Host:
 
     def _report(self) -> Load | None:
         return None if self.process is None else self.report(self.process.load())
+
+
+def honest(load: Load) -> Load:
+    return load

@@ -53,6 +53,7 @@ class Hearing:
 
     def fault(self, fault: str) -> None:
         self.life.judge.saw("breach of the protocol")
+        self.life.legs.failures[self.name] += 1
         self.life.router.tell_fault(self.name, fault)
 
     def _describe(self, connection: object) -> None:
@@ -68,10 +69,11 @@ class Life:
         self.loop = loop
         self.judge = judge
         self.notes = Notes(judge)
-        self.legs = Legs(judge)
+        self.legs = Legs(loop.time, judge)
         self.router = Router(loop, random, self.notes, rules)
         self.legs.cached_at = self.router.cached_at
         self.sessions: dict[str, Session] = {}
+        self.hosts: dict[str, Host] = {}
         self._sinks: dict[int, Callable[[Event], None]] = {}
         self._next = 0
         self._dismissed: dict[str, None] = {}
@@ -88,6 +90,7 @@ class Life:
         witness = Witness(host.name, self.legs)
         session = Session(host, self.loop, Hearing(host, self), witness, self.judge)
         self.sessions[host.name] = session
+        self.hosts[host.name] = host
         self.router.add(session, host.parameters.pool)
         session.connect()
 
@@ -109,6 +112,7 @@ class Life:
 
     def submit(self, submission: Submission) -> Cancel:
         number, self._next = self._next, self._next + 1
+        self.legs.asked(submission.generation)
         self._sinks[number] = submission.sink
 
         def sink(event: Event) -> None:

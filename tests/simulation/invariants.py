@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from math import floor
 
+from services.router.ejection import Cause
 from services.router.status import Status
 from tests.simulation.assembly import ReplicaFigures
 from tests.simulation.engine import Host
 from tests.simulation.front import Life
 from tests.simulation.judge import Judge
 from tests.simulation.legs import NOTHING, Counts
+from tests.simulation.notice import SWEEP_S, Notice
 
-SWEEP_S = 0.25
-"""How often the fleet looks at the time."""
+TICKS = 2
+"""Timers that a router has while it serves: its sweeps and its probes' rounds."""
 
 
 class RouterInvariants:
@@ -22,6 +24,8 @@ class RouterInvariants:
         self._life = life
         self._judge = judge
         self._too_many_since: float | None = None
+        self._notice = Notice(life.router.rules.health, judge)
+        self._was: dict[str, str] = {}
 
     def check(self) -> None:
         """After each step."""
@@ -31,6 +35,7 @@ class RouterInvariants:
         for one in figures:
             self._judge.saw(f"status {one.status}")
             self._check_counts(one, real)
+            self._check_status(one)
         self._check_ejected(figures)
         self._check_bounds()
 
@@ -43,11 +48,27 @@ class RouterInvariants:
         if notes.started != notes.ended.total():
             text = f"{notes.started} started, {dict(notes.ended)} ended"
             self._judge.broken("started = finished + cancelled + failed", text)
+        if router.clock.pending() > TICKS + len(self._life.sessions):
+            text = f"{router.clock.pending()} timers of the router"
+            self._judge.broken("nothing is left", text)
         for figures in router.replicas():
             if figures.counts != NOTHING:
                 self._judge.broken("nothing is left", f"{figures.name}: {figures.counts}")
         if not self._life.legs.is_empty():
             self._judge.broken("nothing is left", "a generation is at a replica")
+
+    def _check_status(self, figures: ReplicaFigures) -> None:
+        session = self._life.sessions.get(figures.name)
+        if session is not None:
+            host = self._life.hosts[figures.name]
+            self._notice.check(figures, session, host, self._life.loop.time())
+        was, self._was[figures.name] = self._was.get(figures.name), figures.status
+        if figures.status != was and figures.cause == Cause.FAILURE:
+            failures = self._life.legs.failures[figures.name]
+            threshold = self._life.router.rules.health.ejection_threshold
+            if failures < threshold:
+                text = f"{figures.name} after {failures} failures in a row of {threshold}"
+                self._judge.broken("ejected for a row of failures", text)
 
     def check_known_blocks(self, host: Host) -> None:
         """What the router knows of blocks is what the engine has, once both are at rest."""

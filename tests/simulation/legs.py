@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
+from services.shared.errors import Code
 from services.shared.stream.events import Event, Failed, Finished, Tokens
 from services.shared.stream.generation import Generation
 from services.shared.stream.source import Submission
 from tests.simulation.judge import Judge
 
 ASSUMED_OUTPUT_TOKENS = 512
+ROUNDING_S = 0.002
+BLAMED = frozenset({Code.UNAVAILABLE, Code.INTERNAL, Code.DATA_LOSS, Code.UNKNOWN})
 PROBE = "probe"
 """The name of the router's own generations, which count as no traffic."""
 
@@ -55,10 +58,12 @@ class Legs:
     Attributes:
         sent: how often each generation was.
         retries: times that a generation was sent after a failure.
+        failures: of each replica by its own fault, since the last generation that finished there.
         cached_at: what the router knows to be cached of a generation at a replica.
     """
 
-    def __init__(self, judge: Judge) -> None:
+    def __init__(self, time: Callable[[], float], judge: Judge) -> None:
+        self._time = time
         self._judge = judge
         self._open: dict[str, Sent] = {}
         self._failed: dict[str, Place] = {}  # since the last token
@@ -67,7 +72,15 @@ class Legs:
         self.retries = 0
         self._after_failure: dict[str, None] = {}
         self._refused = 0
+        self._deadlines: dict[str, float] = {}
+        self.failures: Counter[str] = Counter()
         self.cached_at: Cached = _nothing
+
+    def asked(self, generation: Generation) -> None:
+        """A client has asked the router."""
+        timeout_ms = generation.quality_of_service.timeout_ms
+        if timeout_ms is not None:
+            self._deadlines[generation.request_id] = self._time() + timeout_ms / 1000
 
     def came_up(self, name: str) -> None:
         self._epochs[name] += 1
@@ -98,6 +111,7 @@ class Legs:
             self._judge.broken("live on one replica", f"{request_id} at {at} went to {place}")
         if self._failed.get(request_id) == place:
             self._judge.broken("not where it just failed", f"{request_id} went to {place} again")
+        self._check_deadline(generation)
         self.sent[request_id] += 1
         if request_id in self._after_failure:
             self.retries += 1
@@ -130,9 +144,21 @@ class Legs:
             sent.bring(len(event.ids))
             self._failed.pop(submission.generation.request_id, None)
         elif isinstance(event, Failed):
+            self.failures[sent.place[0]] += event.code in BLAMED
             self._fail(submission)
         elif isinstance(event, Finished):
+            self.failures[sent.place[0]] = 0
             self._close(submission)
+
+    def _check_deadline(self, generation: Generation) -> None:
+        """A replica is told how much time is left, not how much there was."""
+        deadline = self._deadlines.get(generation.request_id)
+        if deadline is None:
+            return
+        timeout_ms = generation.quality_of_service.timeout_ms
+        if timeout_ms is None or self._time() + timeout_ms / 1000 > deadline + ROUNDING_S:
+            text = f"{generation.request_id} has {timeout_ms} ms at the replica"
+            self._judge.broken("deadlines are passed on", text)
 
     def _fail(self, submission: Submission) -> None:
         request_id = submission.generation.request_id

@@ -89,6 +89,7 @@ class Session:
         past: generations that this session has no more, the latest last.
         tamper: spoils the next frame that it can.
         lose_blocks: so many messages about blocks are lost next.
+        heard_at: when the last load came.
         misses_blocks: the last message about blocks was lost, which only the next one tells.
     """
 
@@ -116,6 +117,7 @@ class Session:
         self.tamper: Callable[[Frame], Tampered | None] | None = None
         self.lose_blocks = 0
         self.misses_blocks = False
+        self.heard_at = loop.time()
 
     @property
     def is_up(self) -> bool:
@@ -192,6 +194,7 @@ class Session:
 
     def _take(self, frame: Frame) -> None:
         if frame.load is not None:
+            self.heard_at = self._loop.time()
             is_new, self._load = self._load is None, frame.load
             self._hearer.load(frame.load)
             if is_new:

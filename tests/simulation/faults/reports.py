@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from services.shared.stream.load import Load, ReplicaState
-from tests.simulation.engine import Report
+from tests.simulation.engine import Report, honest
 from tests.simulation.faults.fault import Fault
 
 
@@ -71,7 +71,3 @@ class Moods(_Reports):
 
     def report(self) -> Report:
         return lambda load: replace(load, state=self.random.choice(list(ReplicaState)))
-
-
-def honest(load: Load) -> Load:
-    return load
