@@ -21,6 +21,9 @@ _FIXED: dict[type[ServiceError], str] = {
     Cancelled: "the request was cancelled",
 }
 
+_EXPECTED = frozenset({Overloaded, DeadlineExceeded})
+"""What a sound system says under load; there may be many of them."""
+
 MAX_CHARACTERS = 300
 
 _log = logging.getLogger(__name__)
@@ -33,7 +36,8 @@ def public_error(error: ServiceError) -> ServiceError:
     """
     if type(error) is InvalidRequest and error.message.isprintable():
         return InvalidRequest(error.message[:MAX_CHARACTERS], field=error.field)
-    _log.warning("the engine failed a request: %s: %s", type(error).__name__, error.message)
+    level = logging.INFO if type(error) in _EXPECTED else logging.WARNING
+    _log.log(level, "the engine failed a request: %s: %s", type(error).__name__, error.message)
     text = _FIXED.get(type(error))
     if text is None:
         return Internal("internal error")
