@@ -23,6 +23,7 @@ MODULES = (
     "affinity",
     "long_prompt",
     "spinning",
+    "overload",
 )
 
 
