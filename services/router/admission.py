@@ -81,7 +81,7 @@ class Admission:
             waiting=self.waiting,
             tokens=self._queue.tokens() + sum(returning.values()),
             expected_wait_ms=round(1000 * wait_s),
-            refusing=self._queue.refuses_all(),
+            refusing=len(self._queue) > 0 and self._queue.refuses_all(),
         )
 
     def enter(self, applicant: Applicant) -> None:

@@ -120,7 +120,7 @@ class Fleet:
         replica = self._replicas.get(name)
         if replica is None:
             return
-        complaint = replica.health.complaint
+        complaint, refused = replica.health.complaint, replica.refuses
         replica.tell_load(load, self._clock.time())
         if load is None:
             self.index.forget(name)
@@ -128,6 +128,8 @@ class Fleet:
         elif replica.health.complaint is not None and complaint is None:
             _log.error("%s tells a load that cannot be: %s", name, replica.health.complaint)
         self._judge.judge(replica)
+        if refused and not replica.refuses:
+            self._on_change()
 
     def tell_identity(self, name: str, identity: Identity) -> None:
         """A replica's description; one that comes after its session is ignored."""

@@ -16,6 +16,7 @@ from services.router.giving_up import given_up, without_place
 from services.router.leg import Leg
 from services.router.outcome import Journal, Outcome
 from services.router.retry_budget import RetryBudget
+from services.router.setbacks import Setbacks
 from services.shared.errors import Code, ServiceError
 from services.shared.stream.events import CancelReason, Event, Failed, Finished, Tokens
 from services.shared.stream.source import Submission
@@ -49,17 +50,15 @@ class Relayed:
 
     __slots__ = (
         "_around",
-        "_avoid",
-        "_cause",
         "_continuations",
         "_delivery",
         "_entry",
-        "_fruitless",
         "_ids",
         "_last",
         "_leg",
         "_legs",
         "_moving",
+        "_setbacks",
         "_sink",
         "_timeout_ms",
         "_timer",
@@ -74,9 +73,8 @@ class Relayed:
         self._entry = around.journal.open(generation, submission.traceparent)
         self._delivery = Delivery(generation, now)
         self._ids = self._delivery.ids
-        self._legs = self._continuations = self._fruitless = 0
-        self._avoid: frozenset[tuple[str, int]] = frozenset()
-        self._cause: Failed | None = None
+        self._legs = self._continuations = 0
+        self._setbacks = Setbacks()
         self._leg: Leg | None = None
         self._last: Leg | None = None
         self._moving = False
@@ -110,7 +108,8 @@ class Relayed:
         clock, replica = self._around.clock, self._around.fleet[decision.replica]
         if self._leg is not None:
             self._leg.cancel(CancelReason.MOVED)
-            self._leave(self._leg)
+            self._leg.end()
+            self._setbacks.left(self._leg)
             self._ask(self.demand.avoid)  # tokens came while it waited for the place
         self._moving = False
         self._legs += 1
@@ -129,7 +128,7 @@ class Relayed:
         """The generation gets no place; one that was to move stays where it is."""
         self._moving = False
         if self._leg is None:
-            self._fail(without_place(self._cause, error))
+            self._fail(without_place(self._setbacks.cause, error))
 
     def move(self) -> None:
         """Goes on at another replica as soon as one has a place; it stays where it is till then."""
@@ -138,7 +137,7 @@ class Relayed:
             return
         self._moving = True
         try:
-            self._resume(self._avoiding(leg))
+            self._resume(self._setbacks.avoiding(leg))
         except ServiceError:
             self._moving = False
 
@@ -189,7 +188,6 @@ class Relayed:
         now = self._around.clock.time()
         if len(self._ids) == tokens:
             self._delivery.begin(now)
-        self._fruitless = 0
         leg.begin(now)
         leg.settle(tokens)
         self._around.admission.pump()  # its prompt holds up no other any more
@@ -214,36 +212,33 @@ class Relayed:
         if self._moving:
             self._around.admission.leave(self)
             self._moving = False
-        self._leave(leg, failed)
-        self._cause = failed
+        self._leg = None
+        leg.fail(self._around.clock.time(), failed)
+        cause = self._setbacks.lost(leg, failed)
         if not failed.retryable:
             self._fail(failed)
-        elif self._fruitless >= MAX_FRUITLESS:
-            self._fail(given_up(failed, f"{MAX_FRUITLESS} replicas in a row brought no token"))
+        elif self._setbacks.fruitless >= MAX_FRUITLESS:
+            self._fail(given_up(cause, f"{MAX_FRUITLESS} replicas in a row brought no token"))
         elif not self._around.budget.spend():
-            self._fail(given_up(failed, "the retry budget is used up"))
+            self._fail(given_up(cause, "the retry budget is used up"))
         else:
-            self._go_on()
+            self._go_on(full=failed.code is Code.RESOURCE_EXHAUSTED)
         self._around.admission.pump()
 
-    def _leave(self, leg: Leg, failed: Failed | None = None) -> None:
-        """A replica has it no more; `failed` if that is the replica's doing."""
-        self._leg = None
-        self._avoid = self._avoiding(leg)
-        if failed is None:
-            leg.end()
-        else:
-            self._fruitless += not leg.begun
-            leg.fail(self._around.clock.time(), failed)
-
-    def _avoiding(self, leg: Leg) -> frozenset[tuple[str, int]]:
-        return (frozenset() if leg.begun else self._avoid) | {leg.place}
-
-    def _go_on(self) -> None:
+    def _go_on(self, *, full: bool) -> None:
         try:
-            self._resume(self._avoid)
+            if full and self._delivery.accepted is None:
+                self._enter_again()
+            else:
+                self._resume(self._setbacks.avoid)
         except ServiceError as error:
-            self._fail(without_place(self._cause, error))
+            self._fail(without_place(self._setbacks.cause, error))
+
+    def _enter_again(self) -> None:
+        """No replica has taken it yet, so it is new: where all are full, its caller is told."""
+        self._around.admission.settle(self, 0)
+        self._ask(self._setbacks.avoid)
+        self._around.admission.enter(self)
 
     def _resume(self, avoid: frozenset[tuple[str, int]]) -> None:
         self._ask(avoid)

@@ -117,6 +117,11 @@ class Replica:
         return self.outstanding_tokens + self._of_others
 
     @property
+    def refuses(self) -> bool:
+        """Whether it says that it takes no new generation now."""
+        return self.load is not None and self.load.refusing
+
+    @property
     def pending_tokens(self) -> int:
         """Of ours, of prompts whose first token has not come."""
         return sum(self.pending.values())

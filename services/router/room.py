@@ -35,6 +35,8 @@ def has_room(replica: Replica, demand: Demand, rules: RoomRules, cached_tokens: 
 
     Args: cached_tokens: of the demand's that are known to be cached there.
     """
+    if replica.refuses:
+        return False
     slots = replica.load.slots if replica.load is not None else 0
     slots = slots or rules.slots
     if replica.running >= slots + ceil(slots * LOOKAHEAD):

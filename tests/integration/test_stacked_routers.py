@@ -13,6 +13,7 @@ import pytest
 
 from services.router.health import HealthRules
 from services.router.probe import REQUEST_ID
+from services.router.queue_settings import QueueSettings
 from services.router.settings import ServiceSettings
 from services.router.status import Status
 from services.shared.errors import Code
@@ -174,6 +175,33 @@ async def test_a_deadline_ends_a_generation_at_the_engine_through_two_routers() 
         assert (failed.code, failed.retryable) == (Code.DEADLINE_EXCEEDED, False)
         (engine,) = (one for part in behind for one in part.engines if one.source.submitted)
         await until(lambda: engine.source.cancelled == [("x", CancelReason.DEADLINE)])
+        assert {replica.status for replica in router.fleet} == {Status.READY}
+
+
+async def test_a_router_that_refuses_is_passed_over_and_where_all_do_the_caller_is_told_when() -> (
+    None
+):
+    nobody_waits = ServiceSettings(queue=QueueSettings(max_waiting=0, slots=1))
+    async with (
+        cluster(plays=False, service=nobody_waits) as one,
+        cluster(plays=False, service=nobody_waits) as other,
+        router_over([one.address, other.address]) as (router, session),
+    ):
+        send(one.session, 4)
+        await until(lambda: running([one]) == 4)
+        recorders = send(session, 4)
+        await until(lambda: running([other]) == 4)
+        (refused,) = send(session, 1)
+        failed = await refused.ended()
+        assert isinstance(failed, Failed)
+        assert (failed.code, failed.retryable) == (Code.RESOURCE_EXHAUSTED, True)
+        assert failed.message.startswith("at most 0 generations wait for a replica, 0 do; ")
+        assert failed.retry_after_s is not None
+        assert 1 <= failed.retry_after_s <= 1.5
+        other.step(6)
+        for number, recorder in enumerate(recorders):
+            assert isinstance(await recorder.ended(), Finished)
+            assert recorder.ids == oracle((number, 1), 4)
         assert {replica.status for replica in router.fleet} == {Status.READY}
 
 

@@ -135,7 +135,7 @@ def test_a_replica_that_does_not_take_it_at_once_is_passed_over(
     world.clock.pass_time(0)
     world.clock.pass_time(WAIT_S)
     assert isinstance(nowhere.last, Failed)
-    assert nowhere.last.message.endswith("of 2: 2 failed it; waited 30 s for one")
+    assert "of 2: 2 failed it" in nowhere.last.message
     assert world.outcomes[0].end == f"failed: {error.code.name.lower()}"
     world.play()
     assert world.outstanding() == {"a": 0, "b": 0}
