@@ -31,8 +31,8 @@ class FairQueue:
     def __init__(self, clock: Clock, max_waiting: int, weights: Mapping[str, float]) -> None:
         self.max_waiting = max_waiting
         self._batch_places = max_waiting / (1 + PER_BATCH_TOKEN)
-        self._interactive = WaitingLine(weights)
-        self._batch = WaitingLine(weights)
+        self._interactive = WaitingLine(clock, weights)
+        self._batch = WaitingLine(clock, weights)
         self._credit = 0
         self._rates = {lane: ServiceRate(clock) for lane in Lane}
 
@@ -128,6 +128,9 @@ class FairQueue:
             newcomer: not in the queue.
             returning: tokens that go through its lane before all new ones.
         """
+        own_s = self._line(newcomer).own_wait_s(newcomer)
+        if own_s is not None:
+            return own_s
         rate = self._rates[newcomer.demand.lane].per_s()
         if rate is None:
             return None

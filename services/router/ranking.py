@@ -67,3 +67,7 @@ class Ranking(Generic[K]):
     def up_to(self, rank: float) -> int:
         """How many keys have this number or a lesser one."""
         return bisect_right(self._entries, rank, key=_rank)
+
+    def sample(self, count: int, most: int) -> list[K]:
+        """Of the first `count` keys at most `most`, evenly."""
+        return [key for _, _, key in self._entries[: count : max(1, -(-count // most))]]

@@ -37,10 +37,10 @@ class ServiceRate:
             self._pass()
             self._tokens += tokens
 
-    def per_s(self) -> float | None:
-        """None while nothing was seen."""
+    def per_s(self, watched_s: float = 0.0) -> float | None:
+        """None while nothing was seen, or for less than `watched_s` seconds."""
         self._pass()
-        if not self._tokens or not self._seconds:
+        if not self._tokens or not self._seconds or self._seconds < watched_s:
             return None
         return self._tokens / self._seconds
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from math import inf
 
+from services.router.clock import Clock
 from services.router.demand import Lane
 from services.router.fair_share import FairShare
 from services.router.ranking import Ranking
+from services.router.service_rate import ServiceRate
 from services.router.waiting import Waiting
 
 
@@ -16,15 +18,20 @@ class TenantLine:
 
     Within a lane the earliest deadline goes first, without one last, and then who came first.
 
+    Args:
+        clock: for the rates.
+
     Attributes:
         tokens: expected, by lane.
+        rates: how fast they go, by lane.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
         self._lanes: dict[Lane, Ranking[Waiting]] = {lane: Ranking() for lane in Lane}
         self._share: FairShare[Lane] = FairShare()
         self._arrivals: dict[Waiting, None] = {}
         self.tokens = dict.fromkeys(Lane, 0)
+        self.rates = {lane: ServiceRate(clock) for lane in Lane}
 
     def __len__(self) -> int:
         return len(self._arrivals)
@@ -37,6 +44,7 @@ class TenantLine:
         lane = waiting.demand.lane
         if not len(self._lanes[lane]):
             self._share.begin(lane)
+            self.rates[lane].wait()
         self._lanes[lane].place(waiting, _by(waiting.applicant.deadline))
         self._arrivals[waiting] = None
         self.tokens[lane] += waiting.tokens
@@ -48,6 +56,7 @@ class TenantLine:
         self.tokens[lane] -= waiting.tokens
         if not len(self._lanes[lane]):
             self._share.end(lane)
+            self.rates[lane].rest()
 
     def first(self, closed: AbstractSet[Lane]) -> Waiting | None:
         """Who goes next through a lane that is not closed."""
@@ -58,6 +67,7 @@ class TenantLine:
 
     def serve(self, waiting: Waiting, closed: AbstractSet[Lane]) -> None:
         """Charges the lane of one that goes."""
+        self.rates[waiting.demand.lane].serve(waiting.tokens)
         start = self._share.serve(waiting.demand.lane, waiting.tokens)
         for lane in Lane:
             if lane in closed:
@@ -75,6 +85,11 @@ class TenantLine:
         if not len(waiting):
             return 0.0
         return self.tokens[lane] * waiting.up_to(_by(deadline)) / len(waiting)
+
+    def tokens_within(self, lane: Lane, tokens: float) -> float:
+        """Tokens of the lane that go while those are owed: the last goes whole, half of it more."""
+        waiting = self._lanes[lane]
+        return min(tokens + self.tokens[lane] / len(waiting) / 2, self.tokens[lane])
 
 
 def _by(deadline: float | None) -> float:

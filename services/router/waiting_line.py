@@ -5,21 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
+from services.router.clock import Clock
 from services.router.demand import Lane
 from services.router.fair_share import FairShare
 from services.router.ranking import Ranking
 from services.router.tenant_line import TenantLine
 from services.router.waiting import Waiting
 
+WATCHED_S = 5.0
+"""How long a tenant must have waited before its own rate tells more than that of all."""
+
+SAMPLE = 32
+"""Tenants that are looked at to tell how much goes before a newcomer; the others are alike."""
+
 
 class WaitingLine:
     """Tenants share by tokens, as their weights say; what a lane cannot take holds up no other.
 
     Args:
+        clock: for the rates.
         weights: tenants' shares against the others'; 1 for who is not named.
     """
 
-    def __init__(self, weights: Mapping[str, float]) -> None:
+    def __init__(self, clock: Clock, weights: Mapping[str, float]) -> None:
+        self._clock = clock
         self._weights = weights
         self._share: FairShare[str] = FairShare(self.weight)
         self._tenants: dict[str, TenantLine] = {}
@@ -46,7 +55,7 @@ class WaitingLine:
     def add(self, waiting: Waiting) -> None:
         tenant, lane = waiting.demand.tenant, waiting.demand.lane
         if tenant not in self._tenants:
-            self._tenants[tenant] = TenantLine()
+            self._tenants[tenant] = TenantLine(self._clock)
             self._share.begin(tenant)
         line = self._tenants[tenant]
         line.add(waiting)
@@ -118,6 +127,15 @@ class WaitingLine:
     def tenants(self) -> AbstractSet[str]:
         return self._tenants.keys()
 
+    def own_wait_s(self, newcomer: Waiting) -> float | None:
+        """Seconds until a newcomer goes, as its tenant's others did; None if too few were seen."""
+        demand = newcomer.demand
+        mine, lane = self._tenants.get(demand.tenant), demand.lane
+        if mine is None or (rate := mine.rates[lane].per_s(WATCHED_S)) is None:
+            return None
+        before = mine.tokens_before(lane, newcomer.applicant.deadline)
+        return (before + newcomer.tokens / 2) / rate
+
     def tokens_before(self, newcomer: Waiting) -> float:
         """Tokens that go through its lane before a newcomer, if nobody else comes.
 
@@ -127,12 +145,16 @@ class WaitingLine:
         mine, lane = self._tenants.get(demand.tenant), demand.lane
         own = mine.tokens_before(lane, newcomer.applicant.deadline) if mine is not None else 0.0
         turn = self._share[demand.tenant] + own / self.weight(demand.tenant)
-        others = (
-            min((turn - self._share[other]) * self.weight(other), self._tenants[other].tokens[lane])
-            for other in self._by_account[lane]
-            if other != demand.tenant
-        )
-        return own + sum(tokens for tokens in others if tokens > 0)
+        return own + self._tokens_until(turn, lane, demand.tenant)
+
+    def _tokens_until(self, turn: float, lane: Lane, mine: str) -> float:
+        """What other tenants get through a lane while their accounts are below `turn`."""
+        by_account = self._by_account[lane]
+        count = by_account.up_to(turn)
+        sample = by_account.sample(count, SAMPLE)
+        owed = [(one, (turn - by_account[one]) * self.weight(one)) for one in sample if one != mine]
+        tokens = sum(self._tenants[one].tokens_within(lane, share) for one, share in owed)
+        return tokens * count / len(sample) if sample else 0.0
 
     def _rank(self, tenant: str) -> None:
         for lane in self._tenants[tenant].lanes():

@@ -31,3 +31,5 @@ def test_the_least_is_first_and_of_equals_the_one_that_came_first(
         assert (len(ranking), "a" in ranking) == (len(known), "a" in known)
         assert ranking.get("a", 9) == known.get("a", 9)
         assert ranking.up_to(1) == sum(rank <= 1 for rank in known.values())
+        assert ranking.sample(3, 9) == expected[:3]
+        assert ranking.sample(5, 2) == expected[:5:3]
