@@ -50,20 +50,20 @@ def select(demand: Demand, fleet: Snapshot, versions: Versions, turns: Turns) ->
         raise Unavailable(_why_none(demand, fleet, versions))
     pool = [one for one in taking if one.takes_lane]
     note = "" if pool else f"; no replica for {demand.lane} prompts is up"
-    able = [one for one in pool or taking if one.has_room]
+    for status in TAKING:
+        best = [one for one in pool or taking if one.status is status]
+        if best:
+            break
+    able = [one for one in best if one.has_room]
     if not able:
         return Selection(able=())
     version, lag = None, 0.0
     if demand.version is None and (shares := _shares(able, versions)):
         version, lag = _next_version(list(shares.values()), turns)
-        able = [one for one in able if shares[one.name] is version]
+        able = [one for one in able if shares.get(one.name) is version]
         note = f"; version {version.fingerprint} by weight {version.weight:g}{note}"
-    for status in TAKING:
-        best = [one for one in able if one.status is status]
-        if best:
-            break
-    note = f"{len(best)} {status}{note}"
-    return Selection(able=best, version=version, version_lag=lag, note=note)
+    note = f"{len(able)} {status}{note}"
+    return Selection(able=able, version=version, version_lag=lag, note=note)
 
 
 def may_take(demand: Demand, one: Candidate, versions: Versions) -> bool:
