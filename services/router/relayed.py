@@ -89,13 +89,14 @@ class Relayed:
         return self._leg.replica.name if self._leg else None
 
     def start(self) -> None:
-        """Asks for a place.
+        """Asks for a place; what another router has begun is not new.
 
         Raises:
             ServiceError: it gets none; the caller hears nothing more of it.
         """
+        admission = self._around.admission
         try:
-            self._around.admission.enter(self)
+            (admission.resume if self.demand.continued else admission.enter)(self)
         except ServiceError as error:
             self._end(f"failed: {error.code.name.lower()}", error.message)
             raise
@@ -141,6 +142,11 @@ class Relayed:
         except ServiceError:
             self._moving = False
 
+    def _stay(self) -> None:
+        if self._moving:
+            self._moving = False
+            self._around.admission.leave(self)
+
     def cancel(self, reason: CancelReason) -> None:
         """The caller wants no more; after the end this does nothing."""
         if self._sink is not _ended:
@@ -182,6 +188,9 @@ class Relayed:
         elif self._delivery.accepted is None:
             self._delivery.accept(event, leg.version, self._around.clock.time())
             self._sink(replace(event, routed="; ".join(filter(None, (leg.routed, event.routed)))))
+            if self._moving:  # from now on its version counts
+                self._stay()
+                self.move()
 
     def _begin(self, leg: Leg, tokens: int) -> None:
         """The first tokens of a leg were delivered; from now on it may move elsewhere."""
@@ -198,8 +207,7 @@ class Relayed:
             event = self._delivery.whole(event, now, self._continuations)
         else:
             event = self._delivery.queued(event, leg.sent_at)
-        if self._moving:
-            self._around.admission.leave(self)
+        self._stay()
         self._leg = None
         leg.finish(now)
         sink = self._sink
@@ -209,9 +217,7 @@ class Relayed:
 
     def _lose(self, leg: Leg, failed: Failed) -> None:
         """The replica brings no more: another one goes on, if that may help."""
-        if self._moving:
-            self._around.admission.leave(self)
-            self._moving = False
+        self._stay()
         self._leg = None
         leg.fail(self._around.clock.time(), failed)
         cause = self._setbacks.lost(leg, failed)

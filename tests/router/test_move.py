@@ -10,6 +10,7 @@ from services.router.demand import Lane
 from services.router.retry_budget import RetryRules
 from services.router.room import RoomRules
 from services.router.status import Status
+from services.router.versions import Versions, VersionShare
 from services.shared.errors import Code
 from services.shared.stream.events import CancelReason, Failed, Finished, Tokens
 from services.shared.stream.load import ReplicaState
@@ -84,16 +85,36 @@ def test_a_token_that_lets_its_own_generation_move_is_not_drawn_again() -> None:
     assert len(movers) == 2
     world.fleet.drain("a")
     world.fleet.sweep()
+    world.sources["a"].step()
     assert list(world.sources["a"].running) == movers
     # Now there is room, and nobody has looked yet.
     world.fleet.tell_load("b", replace(world.sources["b"].load(), slots=8))
-    for _ in range(2):
-        world.sources["a"].step()
+    world.sources["a"].step()
     assert not world.sources["a"].running
     given = [list(sent.generation.generated_ids) for sent in world.sources["b"].submitted[-2:]]
     assert given == [WHOLE[:1], []]
     world.play()
     assert_clean(world, *recorders)
+
+
+def test_a_move_that_waits_keeps_to_the_version_that_accepted_meanwhile() -> None:
+    versions = Versions([VersionShare(fingerprint="v1"), VersionShare(fingerprint="v2")])
+    world = World("a", "b", "c", room=ONE_EACH, versions=versions)
+    for name, version in (("a", "v1"), ("b", "v2"), ("c", "v1")):
+        world.come_again(name, version)
+    begin(world, "mover", "x", "y")
+    assert world.where("mover") == "a"
+    world.fleet.drain("a")
+    world.fleet.sweep()
+    assert world.where("mover") == "a", "prompts wait everywhere"
+    for _ in range(2):
+        world.sources["a"].step()
+    for _ in range(2):
+        world.sources["b"].step()
+    assert world.where("mover") == "a", "b is of another version"
+    for _ in range(2):
+        world.sources["c"].step()
+    assert world.where("mover") == "c"
 
 
 def test_without_another_replica_a_draining_one_finishes_what_it_has() -> None:
