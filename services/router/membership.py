@@ -42,7 +42,11 @@ class Membership:
         async with Tasks(self._begin_again) as self._tasks:
             await self._follow()
             self._tasks.start(ROUNDS, self._keep())
-            yield
+            try:
+                yield
+            finally:
+                for address in self.connections:  # that we leave them is no loss of theirs
+                    self._fleet.remove(address)
         for connection in self.connections.values():
             await connection.close()
 

@@ -128,7 +128,7 @@ class Replica:
 
     @property
     def memory_used(self) -> float | None:
-        """Share of its memory, as NVML tells it, else of its blocks; None when it is not known."""
+        """Share of its memory in use, NVML's or its blocks'; None when neither is known."""
         return self._memory_used if self.health.load_is_known else None
 
     def verdict(self, now: float) -> Verdict:
@@ -148,12 +148,13 @@ class Replica:
 
 
 def _memory_used(load: Load) -> float | None:
-    memory = load.device_memory
+    """The larger share: a pool that was taken whole at the start hides its use from the device."""
+    memory, shares = load.device_memory, []
     if memory is not None and memory.total_bytes:
-        return memory.used_bytes / memory.total_bytes
+        shares.append(memory.used_bytes / memory.total_bytes)
     if load.total_blocks:
-        return 1 - (load.free_blocks + load.cached_blocks) / load.total_blocks
-    return None
+        shares.append(1 - (load.free_blocks + load.cached_blocks) / load.total_blocks)
+    return max(shares, default=None)
 
 
 def _unjudged(_: Replica) -> None:

@@ -164,15 +164,16 @@ def test_tokens_of_other_routers_count_and_ours_count_once() -> None:
     assert replica.expected_tokens == 70
 
 
-def test_memory_in_use_is_the_device_s_where_it_is_told_else_that_of_blocks() -> None:
+def test_memory_in_use_is_the_device_s_or_that_of_blocks_whichever_is_nearer_its_end() -> None:
     bed = fleet_of("a")
     assert bed.fleet["a"].memory_used is None
     blocks = replace(READY, free_blocks=2, cached_blocks=3, total_blocks=20)
     bed.fleet.tell_load("a", blocks)
     assert bed.fleet["a"].memory_used == 0.75
-    memory = DeviceMemory(total_bytes=10, used_bytes=4, free_bytes=6)
-    bed.fleet.tell_load("a", replace(blocks, device_memory=memory))
-    assert bed.fleet["a"].memory_used == 0.4
+    for used, share in ((4, 0.75), (9, 0.9)):
+        memory = DeviceMemory(total_bytes=10, used_bytes=used, free_bytes=10 - used)
+        bed.fleet.tell_load("a", replace(blocks, device_memory=memory))
+        assert bed.fleet["a"].memory_used == share
 
 
 def test_a_drained_replica_takes_nothing_until_that_is_undone() -> None:

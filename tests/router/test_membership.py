@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from services.router.app import Router, routing
 from services.router.demand import Lane
 from services.router.settings import DiscoverySettings, RouterSettings
@@ -87,3 +89,15 @@ async def test_weight_and_pool_follow_the_file(tmp_path: Path) -> None:
             assert replica.weight == 7
             name(file, [{"address": address, "weight": 3, "pool": "long"}])
             await until(lambda: replica.weight == 3)
+
+
+async def test_a_router_that_ends_tells_of_no_lost_replica(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "replicas.yaml"
+    async with servers(ScriptedEngine()) as fleet:
+        name(file, fleet.addresses)
+        async with router_with(file) as (router, _):
+            await until(lambda: router.fleet.ready() == fleet.addresses)
+            caplog.clear()
+    assert "gone" not in caplog.text
