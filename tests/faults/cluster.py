@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -106,16 +107,17 @@ def cluster_of(
     """
     with ExitStack() as running:
 
-        def start(name: str, settings: Settings) -> Mortal:
-            mortal = running.enter_context(closing(Mortal(launcher, name, settings)))
-            mortal.start()
-            return mortal
+        def mortal(name: str, settings: Settings) -> Mortal:
+            return running.enter_context(closing(Mortal(launcher, name, settings)))
 
-        started = tuple(start(f"engine{at}", settings) for at, settings in enumerate(engines))
+        started = [mortal(f"engine{at}", settings) for at, settings in enumerate(engines)]
+        with ThreadPoolExecutor() as together:
+            list(together.map(Mortal.start, started))
         between = [running.enter_context(link(engine.address)) for engine in started]
         links = tuple(proxy for proxy in between if proxy is not None)
         replicas = [way.address for way in links or started]
-        routing = start("router", {"replicas": replicas, **router})
+        routing = mortal("router", {"replicas": replicas, **router})
+        routing.start()
         codec: Settings = {
             "server": {"port": 0, "grpc_port": 0},
             "inference_engine": {"endpoint": routing.address},
@@ -123,7 +125,7 @@ def cluster_of(
         }
         door = running.enter_context(launcher.running("codec", codec))
         cluster = Cluster(
-            engines=started, router=routing, codec=door, model=model.name, links=links
+            engines=tuple(started), router=routing, codec=door, model=model.name, links=links
         )
         wait_until_ready(cluster.stack)
         yield cluster

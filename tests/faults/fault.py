@@ -22,6 +22,15 @@ async def kill(scene: Scene) -> None:
     scene.victim.kill()
 
 
+async def kill_router(scene: Scene) -> None:
+    """The one process that knows all answers is gone."""
+    scene.cluster.router.kill()
+
+
+async def none(_: Scene) -> None:
+    """All is well."""
+
+
 async def stop(scene: Scene) -> None:
     """The process stands still, and wakes when nobody waits for it any more."""
     told = scene.first.tokens
@@ -71,3 +80,10 @@ async def silence(scene: Scene) -> None:
     scene.cluster.links[scene.at].hold()
     await scene.first.until(told + FURTHER)
     scene.cluster.links[scene.at].restore()
+
+
+FAULTS = {
+    fault.__name__: fault
+    for fault in (kill, stop, silence, cut, disconnect, terminate, drain, drain_at_router)
+}
+"""Those after which all answers go on elsewhere."""

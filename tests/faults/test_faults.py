@@ -9,16 +9,17 @@ import pytest
 
 from services.shared.model_folder import ModelFolder
 from tests.faults import fault
+from tests.faults.asked import MESSAGES
 from tests.faults.cluster import Cluster, cluster_of
-from tests.faults.killing import ON_ITS_WAY, disturbed_after, real, slow, went_on
+from tests.faults.engines import WATCHFUL, real, slow
+from tests.faults.matrix import UNNOTICED, went_on
 from tests.faults.proxy import proxy_to
-from tests.faults.trial import Fault, Trial, trial_on
+from tests.faults.trial import Fault, Heard, Trial, trial_on
 from tests.integration.stack import Launcher
 from tests.waiting import until
 
-WATCHFUL = {"health": {"degraded_after_s": 1.5, "stuck_after_s": 1.5}}
-UNNOTICED = 15
-"""Tokens that may come before the router has heard of a fault that is only told."""
+ON_ITS_WAY = 4
+"""Tokens that may be computed beyond what a client has heard when its engine dies."""
 
 
 @pytest.fixture(scope="module")
@@ -57,12 +58,37 @@ async def test_answers_go_on_elsewhere_and_nothing_comes_late(
     await until(lambda: at_rest(trial.cluster))
 
 
+async def test_a_router_that_is_killed_leaves_clean_errors_and_no_wrong_answer(
+    trial: Trial,
+) -> None:
+    heard = await trial.heard(8, fault.kill_router)
+    for one in heard:
+        assert not one.answer.complete
+        assert said_in_its_words(one)
+    await trial.cluster.revive()
+    await until(lambda: at_rest(trial.cluster))
+    await trial.disturbed(24, fault.none)
+
+
+def said_in_its_words(heard: Heard) -> bool:
+    """Whether an answer that broke off says so as its protocol does, and as worth another try."""
+    answer = heard.answer
+    if heard.asked.streamed:
+        error = answer.told[""][-1]["error"]
+    else:
+        assert answer.status == 503
+        error = answer.told["error"]
+    kind = "api_error" if heard.asked.path == MESSAGES else "server_error"
+    return bool(error["type"] == kind and error["message"] and "127.0.0.1" not in error["message"])
+
+
+@pytest.mark.timeout(600)  # on a machine that is busy with more than this
 async def test_the_real_model_goes_on_in_another_process_as_if_nothing_had_happened(
     launcher: Launcher, model_folder: ModelFolder
 ) -> None:
     engines = [real(model_folder)] * 2
     with cluster_of(launcher, engines, model_folder) as cluster:
-        await disturbed_after(cluster, [9], fault.kill, print)
+        went_on(await (await trial_on(cluster)).disturbed(9, fault.kill), 9 + ON_ITS_WAY)
 
 
 def at_rest(cluster: Cluster) -> bool:

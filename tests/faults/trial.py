@@ -32,9 +32,6 @@ class Scene:
 
 Fault = Callable[[Scene], Awaitable[None]]
 
-TOGETHER = {"batching": {"max_wait_ms": 500, "token_budget": 4096}}
-"""Service settings of an engine that begins all that is asked of it in one step."""
-
 
 @dataclass(frozen=True, slots=True)
 class Heard:

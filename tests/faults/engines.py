@@ -1,0 +1,26 @@
+"""Settings of the engines that faults happen to, and of the router before them."""
+
+from __future__ import annotations
+
+from services.shared.model_folder import ModelFolder
+from tests.integration.stack import Settings, simulated
+
+TOGETHER = {"batching": {"max_wait_ms": 500, "token_budget": 4096}}
+"""An engine begins all that is asked of it in one step."""
+
+_HEALTH = {"degraded_after_s": 1.5, "stuck_after_s": 1.5, "ejection_threshold": 1000}
+WATCHFUL = {"health": _HEALTH}
+"""A router waits no longer than it must for an engine that stands still, and bears no grudge."""
+
+
+def slow(model: ModelFolder, step_ms: int = 20) -> Settings:
+    """An engine that computes nothing, in steps that a client can follow."""
+    simulation = {"step_us": 1000 * step_ms, "token_us": 5}
+    return {**simulated(model, simulation=simulation), "service": TOGETHER}
+
+
+def real(model: ModelFolder) -> Settings:
+    """An engine that computes on one thread."""
+    memory = {"kv_cache_bytes": "64MiB"}
+    executor = {"model_path": str(model.path), "threads": 1, "memory": memory}
+    return {"executor": {**executor, "context_length": 1024}, "service": TOGETHER}
