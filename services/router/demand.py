@@ -31,6 +31,7 @@ class Demand:
         token_ids: prompt and outputs delivered before: what must be computed or found cached.
         output_tokens: expected to come.
         session: tenant and session key; generations with equal ones like the same replica.
+        continued: outputs were delivered before, here or by another router.
         version: the only model version that may go on with it; None before it has begun.
         avoid: replicas, by name and epoch, that failed it since its last token.
         chains: addresses of its blocks; a demand that waits is looked up again and again.
@@ -44,6 +45,7 @@ class Demand:
     tenant: str = LOCAL_TENANT
     salt: bytes = b""
     session: tuple[str, str] | None = None
+    continued: bool = False
     version: str | None = None
     avoid: frozenset[tuple[str, int]] = frozenset()
     chains: dict[Layout, Chain] = field(default_factory=dict, repr=False, compare=False)
@@ -80,6 +82,7 @@ def demand_of(
         tenant=tenant,
         salt=generation.cache.salt,
         session=None if key is None else (tenant, key),
+        continued=given > 0,
         version=version,
         avoid=avoid,
     )

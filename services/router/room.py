@@ -35,7 +35,7 @@ def has_room(replica: Replica, demand: Demand, rules: RoomRules, cached_tokens: 
 
     Args: cached_tokens: of the demand's that are known to be cached there.
     """
-    if replica.refuses:
+    if replica.refuses and not demand.continued:
         return False
     slots = replica.load.slots if replica.load is not None else 0
     slots = slots or rules.slots

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from services.router.demand import Lane
 from services.router.room import RoomRules
 from services.shared.errors import Code, Overloaded
-from services.shared.stream.events import Failed, Finished
+from services.shared.stream.events import Failed, Finished, Tokens
 from services.shared.stream.load import Load
+from services.shared.stream.source import Submission
 from tests.recorder import Recorder, submission
 from tests.router.world import World
 from tests.scripted_source import oracle
@@ -77,6 +80,34 @@ def test_a_replica_that_says_it_refuses_is_sent_nothing_until_it_says_otherwise(
     assert world.admission.waiting == 1
     world.fleet.tell_load("a", load)
     assert list(world.sources["a"].running) == ["x"]
+
+
+def test_what_another_router_has_begun_goes_first_and_is_never_too_many() -> None:
+    room = RoomRules(slots=1, window=dict.fromkeys(Lane, 1000))
+    world = World("a", room=room, max_waiting=1)
+    for name in "xyz":
+        world.relay.submit(submission(name, Recorder()))
+    assert world.relay.load().refusing
+    begun, recorder = submission("begun", Recorder()).generation, Recorder()
+    begun = replace(begun, generated_ids=oracle((1, 2, 3), 2))
+    world.relay.submit(Submission(begun, "", recorder))
+    world.lose("a", "x", Failed(code=Code.INTERNAL, message="broken"))
+    assert list(world.sources["a"].running) == ["y", "begun"]
+    world.play()
+    assert [event.ids for event in recorder.events if isinstance(event, Tokens)] == [
+        [token] for token in oracle((1, 2, 3), 4)[2:]
+    ]
+
+
+def test_a_replica_that_refuses_what_is_new_is_sent_what_goes_on() -> None:
+    room = RoomRules(slots=4, window=dict.fromkeys(Lane, 1000))
+    world, recorder = World("a", "b", room=room), Recorder()
+    world.relay.submit(submission("x", recorder))
+    world.play(3)
+    load = replace(world.sources["b"].load(), refusing=True)
+    world.fleet.tell_load("b", load)
+    world.die("a")
+    assert list(world.sources["b"].running) == ["x"]
 
 
 def test_a_router_in_which_nothing_may_wait_does_not_refuse_while_it_has_places() -> None:
