@@ -21,6 +21,7 @@ MODULES = (
     "scheduling",
     "prefix_index",
     "affinity",
+    "fairness",
     "long_prompt",
     "spinning",
     "overload",
