@@ -22,6 +22,10 @@ GRPC_PORT = "TOKENWAY_SERVER__GRPC_PORT"
 THREADS = "TOKENWAY_EXECUTOR__THREADS"
 MODEL_PATH = "TOKENWAY_EXECUTOR__MODEL_PATH"
 SETTLE_S = "TOKENWAY_SERVICE__LIMITS__SETTLE_S"
+DRAIN_S = "TOKENWAY_SERVICE__LIMITS__DRAIN_TIMEOUT_S"
+
+LAST_WORDS_S = 1.0
+LONGEST_DRAIN_S = 3600.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,17 +92,23 @@ class Plan:
             name=name,
             command=(*self.program(service), *config),
             environ={
-                **self._settling(service),
+                **self._leaving(service),
                 **environment_for(service, self.environ),
                 **environ,
             },
             ports=ports,
         )
 
-    def _settling(self, service: str) -> dict[str, str]:
-        """Nobody but the launcher sends anybody here, and it stops senders first."""
-        said = _key(self._file(service), "service", "limits", "settle_s")
-        return {SETTLE_S: "0"} if said is None else {}
+    def _leaving(self, service: str) -> dict[str, str]:
+        """How a service leaves, where its file does not say.
+
+        The launcher stops senders first, so nobody comes late. What a service breaks off in the
+        end has a second to be told, before the launcher's patience ends.
+        """
+        drain_s = min(max(0.0, self.options.drain_s - LAST_WORDS_S), LONGEST_DRAIN_S)
+        limits = _key(self._file(service), "service", "limits")
+        decided = {"settle_s": (SETTLE_S, "0"), "drain_timeout_s": (DRAIN_S, f"{drain_s:g}")}
+        return dict(pair for key, pair in decided.items() if _key(limits, key) is None)
 
     def _path(self, service: str) -> Path | None:
         folder = self.options.config_dir

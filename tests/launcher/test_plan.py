@@ -107,3 +107,12 @@ def test_nothing_settles_that_only_the_launcher_stops_unless_somebody_says_so(
     filed = plan("--config-dir", str(config_dir))
     assert settle not in filed.router([]).environ
     assert filed.engine(0).environ[settle] == "0"
+
+
+def test_services_break_off_before_the_launchers_patience_ends(config_dir: Path) -> None:
+    drain = "TOKENWAY_SERVICE__LIMITS__DRAIN_TIMEOUT_S"
+    assert plan().codec("127.0.0.1:9000").environ[drain] == "29"
+    assert plan("--drain-s", "0.5").engine(0).environ[drain] == "0"
+    assert plan("--drain-s", "9000").router([]).environ[drain] == "3600"
+    (config_dir / "engine.yaml").write_text("service: {limits: {drain_timeout_s: 3}}\n")
+    assert drain not in plan("--config-dir", str(config_dir)).engine(0).environ
