@@ -14,6 +14,7 @@ COMMANDS = {
     "connect": ("services.launcher.connect", "show what a client must be told"),
     "model": ("services.launcher.model", "make a model folder (model import)"),
     "probe": ("services.launcher.health_probe", "ask a service whether it can serve"),
+    "drill": ("services.launcher.drill", "break something on purpose and tell what clients saw"),
     "engine": ("services.engine.__main__", "run one engine"),
     "router": ("services.launcher.router_command", "run one router, or operate one (router list)"),
     "codec": ("services.codec.__main__", "run one codec"),

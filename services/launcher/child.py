@@ -51,13 +51,20 @@ class Launch:
 
 
 class Child:
-    """A running process. It dies with the launcher, however that ends."""
+    """A running process. It dies with the launcher, however that ends.
+
+    Attributes:
+        launch: what was started.
+        log: where its words on stderr go.
+        listening: where it listens, once it has said so.
+    """
 
     def __init__(
         self, launch: Launch, process: asyncio.subprocess.Process, log: Path, log_start: int
     ) -> None:
         self.launch = launch
         self.log = log
+        self.listening: Mapping[str, str] = {}
         self._process = process
         self._log_start = log_start
 
@@ -78,6 +85,10 @@ class Child:
             )
         return cls(launch, process, log, log_start)
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     async def doors(self) -> dict[str, str]:
         """Where it listens, once it says so.
 
@@ -86,6 +97,7 @@ class Child:
         """
         while line := await self._output.readline():
             if (doors := announced(line.decode("utf-8", "replace"))) is not None:
+                self.listening = doors
                 return doors
         raise Ended(await self.ended())
 

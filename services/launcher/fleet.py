@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -42,12 +42,14 @@ class Fleet:
     Args:
         plan: what to start.
         say: tells the operator one line.
+        changed: called when a process has taken the place of one that died.
     """
 
-    def __init__(self, plan: Plan, say: Callable[[str], None]) -> None:
+    def __init__(self, plan: Plan, say: Callable[[str], None], changed: Callable[[], None]) -> None:
         self._plan = plan
         self._log_dir = plan.options.log_dir
         self._say = say
+        self._changed = changed
         self._children: list[Child] = []
 
     async def start(self, waits: Waits) -> Addresses:
@@ -72,6 +74,11 @@ class Fleet:
         pairs = zip(self._children, checks, strict=True)
         await _together(*(self._ready(child, check, waits) for child, check in pairs))
         return addresses
+
+    @property
+    def children(self) -> Sequence[Child]:
+        """As they are now."""
+        return self._children
 
     async def keep(self) -> None:
         """Starts again what dies, until cancelled."""
@@ -128,6 +135,7 @@ class Fleet:
             self._children[index] = await Child.start(child.launch, self._log_dir)
             with suppress(Ended):  # then the next round says so
                 await self._children[index].doors()
+                self._changed()
                 self._say(f"{child.launch.name} runs again")
 
 

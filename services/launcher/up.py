@@ -14,6 +14,7 @@ from rich.console import Console
 from services.launcher.environment import check_environment
 from services.launcher.fleet import Fleet
 from services.launcher.plan import Plan, Program, module_of
+from services.launcher.run_file import RunFile
 from services.launcher.start_failed import StartFailed
 from services.launcher.summary import summary
 from services.launcher.up_options import UpOptions, up_options
@@ -53,17 +54,20 @@ def _check(options: UpOptions) -> None:
 
 async def _up(plan: Plan, console: Console) -> None:
     log_dir = plan.options.log_dir
-    fleet = Fleet(plan, console.print)
+    run_file = RunFile(log_dir)
+    fleet = Fleet(plan, console.print, lambda: run_file.write(fleet.children))
     with _cancelled_by(signal.SIGTERM, signal.SIGINT):
         try:
             with Waits(console) as waits:
                 addresses = await fleet.start(waits)
+            run_file.write(fleet.children)
             console.print(await summary(addresses, plan.threads()))
             console.print(f"\nlogs in {log_dir}; Ctrl-C stops all")
             await fleet.keep()
         except asyncio.CancelledError:
             console.print("stopping; Ctrl-C again ends all at once")
         finally:
+            run_file.remove()
             await fleet.stop()
 
 
