@@ -22,7 +22,7 @@ from services.engine.stopping import Stopper
 from services.router.admission import Admission
 from services.router.balancer import Balancer
 from services.router.demand import Lane, demand_of
-from services.router.ejection import Cause
+from services.router.ejection import Ejection
 from services.router.fleet import Fleet
 from services.router.fleet_rules import FleetRules
 from services.router.relay import Relay
@@ -129,12 +129,12 @@ def engine_parts(
 
 @dataclass(frozen=True, slots=True)
 class ReplicaFigures:
-    """What the router believes of a replica; `cause` is why it is ejected, if it is."""
+    """What the router believes of a replica."""
 
     name: str
     status: str
     is_described: bool
-    cause: Cause | None
+    ejection: Ejection
     counts: Counts
 
 
@@ -228,5 +228,6 @@ class Router:
         for replica in self.fleet:
             counts = Counts(replica.running, replica.outstanding_tokens, replica.pending_tokens)
             described = replica.identity is not None and replica.status is not Status.MISMATCHED
-            cause = replica.health.ejection.cause if replica.status is Status.EJECTED else None
-            yield ReplicaFigures(replica.name, replica.status.value, described, cause, counts)
+            ejection = replica.health.ejection
+            status = replica.status.value
+            yield ReplicaFigures(replica.name, status, described, ejection, counts)

@@ -94,6 +94,11 @@ class Life:
         self.router.add(session, host.parameters.pool)
         session.connect()
 
+    def allow(self, name: str) -> None:
+        """A replica that was to take nothing may take generations again."""
+        if not self.is_over and name in self.sessions and name not in self._dismissed:
+            self.router.drain_replica(name, undo=True)
+
     def dismiss(self, name: str) -> None:
         """A replica that is to take nothing, and to be forgotten with its last generation."""
         self._dismissed[name] = None

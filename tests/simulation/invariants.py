@@ -25,7 +25,7 @@ class RouterInvariants:
         self._judge = judge
         self._too_many_since: float | None = None
         self._notice = Notice(life.router.rules.health, judge)
-        self._was: dict[str, str] = {}
+        self._ejected_at: dict[str, float] = {}
 
     def check(self) -> None:
         """After each step."""
@@ -62,8 +62,9 @@ class RouterInvariants:
         if session is not None:
             host = self._life.hosts[figures.name]
             self._notice.check(figures, session, host, self._life.loop.time())
-        was, self._was[figures.name] = self._was.get(figures.name), figures.status
-        if figures.status != was and figures.cause == Cause.FAILURE:
+        since = figures.ejection.since
+        was, self._ejected_at[figures.name] = self._ejected_at.get(figures.name, since), since
+        if since != was and figures.ejection.cause is Cause.FAILURE:
             failures = self._life.legs.failures[figures.name]
             threshold = self._life.router.rules.health.ejection_threshold
             if failures < threshold:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from tests.simulation.faults.fault import Fault
 
@@ -18,11 +19,7 @@ class AdminDrain(Fault):
             return False
         life.router.drain_replica(name, undo=False)
 
-        def heal() -> None:
-            if not life.is_over and name in life.sessions:
-                life.router.drain_replica(name, undo=True)
-
-        self.later(2.0, heal)
+        self.later(2.0, partial(life.allow, name))
         return True
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from services.shared.errors import Code
 from services.shared.stream.events import (
@@ -15,9 +16,10 @@ from services.shared.stream.events import (
     Tokens,
     Usage,
 )
+from services.shared.stream.source import Submission
 from tests.simulation.faults.fault import Fault
 from tests.simulation.network import Frame
-from tests.simulation.session import Past, Session, Tampered
+from tests.simulation.session import Session, Tampered
 
 UNKNOWN_STREAM = 10**9
 
@@ -88,17 +90,31 @@ class UnknownStream(Fault):
 
 
 class _Late(Fault):
-    """Events reach the sink of a generation that the replica has no more."""
+    """Events reach the sink of a generation that the replica has no more, and another one has."""
 
-    def wanted(self, session: Session) -> list[Past]:
+    how = ""
+
+    def take_away(self, session: Session) -> None:
+        """Has the replica lose what it has."""
         raise NotImplementedError
 
     def strike(self) -> bool:
         session = self.session()
-        past = [] if session is None else self.wanted(session)
-        if not past:
+        if session is None or not session.is_up:
             return False
-        submission = self.random.choice(past).submission
+        session.past.clear()
+        self.take_away(session)
+        for _ in range(3):
+            self.later(0.4, partial(self._come, session))
+        return True
+
+    def _come(self, session: Session) -> None:
+        for past in list(session.past):
+            if past.how == self.how:
+                self.world.judge.saw(f"late events of what was {self.how}")
+                self._send(past.submission)
+
+    def _send(self, submission: Submission) -> None:
         given = len(submission.generation.generated_ids)
         usage = Usage(prompt_tokens=1, cached_tokens=0, completion_tokens=given)
         for event in (
@@ -107,20 +123,27 @@ class _Late(Fault):
             Failed(code=Code.UNAVAILABLE, message="late", retryable=self.random.random() < 0.5),
             Finished(reason=FinishReason.MAX_TOKENS, usage=usage),
         ):
-            if self.random.random() < 0.7:
+            if self.random.random() < 0.5:
                 submission.sink(event)
-        return True
 
 
 class LateFrames(_Late):
     """They come by a session that has ended."""
 
-    def wanted(self, session: Session) -> list[Past]:
-        return [past for past in session.past if past.how == "lost"]
+    how = "lost"
+
+    def take_away(self, session: Session) -> None:
+        if session.connection is not None:
+            session.connection.cut()
 
 
 class AfterCancel(_Late):
     """They answer what was cancelled."""
 
-    def wanted(self, session: Session) -> list[Past]:
-        return [past for past in session.past if past.how == "cancelled"]
+    how = "cancelled"
+
+    def take_away(self, session: Session) -> None:
+        life = self.world.front.life
+        if life is not None:
+            life.router.drain_replica(session.name, undo=False)
+            self.later(1.0, partial(life.allow, session.name))
