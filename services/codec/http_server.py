@@ -73,10 +73,17 @@ async def listening(
 
 
 def _bind(host: str, port: int) -> socket.socket:
+    """Connections inherit what is set here.
+
+    Event loops that are given a socket do not see that it is TCP. So Nagle's algorithm would stay
+    on, and every answer in two writes would wait 40 ms for the client's delayed acknowledgement.
+    """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+        bound = socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
         raise CannotListen(
             f"cannot listen at {host}:{port}: the port is taken or the host is not of this machine"
         ) from error
+    bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return bound

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 
 import pytest
 from starlette.applications import Starlette
@@ -31,6 +32,28 @@ async def test_a_head_that_does_not_end_is_hung_up_on(
             writer.write(begun)
             assert await reader.read() == b""
         writer.close()
+
+
+async def test_small_writes_do_not_wait_for_acknowledgements(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    options: list[int] = []
+    made = http_connection.HttpConnection.connection_made
+
+    def noted(connection: http_connection.HttpConnection, transport: asyncio.Transport) -> None:
+        accepted = transport.get_extra_info("socket")
+        options.append(accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        made(connection, transport)
+
+    monkeypatch.setattr(http_connection.HttpConnection, "connection_made", noted)
+    async with listening(Starlette(), "127.0.0.1", 0, drain_s=1) as server:
+        host, _, port = server.address.rpartition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(WHOLE)
+        async with asyncio.timeout(PATIENCE_S):
+            await reader.readuntil(b"\r\n\r\n")
+        writer.close()
+    assert options == [1]
 
 
 async def test_a_request_that_takes_longer_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
