@@ -102,6 +102,7 @@ def _parts(settings: RouterSettings, on_change: Callable[[], None]) -> _Parts:
     clock, random, service = asyncio.get_running_loop(), SystemRandom(), settings.service
     versions = Versions(service.balancing.versions)
     rules = FleetRules(
+        router=random.randbytes(8).hex(),
         health=service.health,
         room=service.queue.room(),
         versions=versions,

@@ -48,8 +48,8 @@ class Connection:
         )
         self._cuttable = Cuttable(self._session.run)
         self._fleet = fleet
-        self._up = False
-        self._came_up = asyncio.Event()
+        self._revision: int | None = None
+        self._is_new = asyncio.Event()
         fleet.add(Replica(address, self._session, weight=spec.weight, lanes=spec.lanes))
 
     async def run(self) -> None:
@@ -66,20 +66,24 @@ class Connection:
         self._cuttable.cut(duration_s)
 
     def _tell_load(self, load: Load | None) -> None:
-        if load is None:
+        revision = None if load is None else load.description_revision
+        if revision is None:
             self.description = None
-        elif not self._up:
-            self._came_up.set()
-        self._up = load is not None
+        elif revision != self._revision:
+            self._is_new.set()
+        self._revision = revision
         self._fleet.tell_load(self.address, load)
 
     async def _describe(self) -> None:
-        """Asks who the replica is, again for each session: it may have restarted as another."""
+        """Asks who the replica is, again when that may have changed: it restarts as another.
+
+        A router has another model when its engines have.
+        """
         while True:
-            await self._came_up.wait()
-            self._came_up.clear()
+            await self._is_new.wait()
+            self._is_new.clear()
             description = await self._description()
-            if description is None or self._came_up.is_set():
+            if description is None or self._is_new.is_set():
                 continue
             self.description = description
             identity = Identity(
@@ -94,7 +98,7 @@ class Connection:
     async def _description(self) -> pb.DescribeResponse | None:
         """What the replica says, asked until it knows; None when its session went down."""
         pause_s = FIRST_PAUSE_S
-        while self._up:
+        while self._revision is not None:
             try:
                 return await self.engine.Describe(pb.DescribeRequest(), timeout=DESCRIBE_TIMEOUT_S)
             except grpc.aio.AioRpcError as error:

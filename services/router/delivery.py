@@ -52,17 +52,21 @@ class Delivery:
             return 0
         return self.accepted.prompt_tokens - _total(self.accepted.cached_tokens) + len(self.ids)
 
-    def rest(self, left_ms: int | None) -> Generation:
+    def rest(self, left_ms: int | None, version: str | None = None) -> Generation:
         """The generation from here on: no token is drawn twice, and all with one seed.
 
         Args:
             left_ms: until its deadline; None without one.
+            version: the one that is to go on with it; None leaves it as it was asked for.
         """
         generation = self._generation
         if self.accepted is not None:
             sampling = replace(generation.sampling, seed=self.accepted.seed)
             delivered = [*generation.generated_ids, *self.ids]
             generation = replace(generation, sampling=sampling, generated_ids=delivered)
+        if version is not None:
+            routing = replace(generation.routing, model_version=version)
+            generation = replace(generation, routing=routing)
         if left_ms is not None:
             quality = replace(generation.quality_of_service, timeout_ms=left_ms)
             generation = replace(generation, quality_of_service=quality)

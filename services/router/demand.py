@@ -32,7 +32,7 @@ class Demand:
         output_tokens: expected to come.
         session: tenant and session key; generations with equal ones like the same replica.
         continued: outputs were delivered before, here or by another router.
-        version: the only model version that may go on with it; None before it has begun.
+        version: the only model version that may serve it; None while any may.
         avoid: replicas, by name and epoch, that failed it since its last token.
         chains: addresses of its blocks; a demand that waits is looked up again and again.
     """
@@ -83,6 +83,6 @@ def demand_of(
         salt=generation.cache.salt,
         session=None if key is None else (tenant, key),
         continued=given > 0,
-        version=version,
+        version=version or generation.routing.model_version,
         avoid=avoid,
     )

@@ -18,7 +18,7 @@ from services.router.ticks import Ticks
 from services.shared.errors import Code, NotFound
 from services.shared.stream.blocks import BlockEvents
 from services.shared.stream.events import Failed
-from services.shared.stream.load import Load
+from services.shared.stream.load import MAX_ROUTERS, Load
 
 SWEEP_S = 0.25
 """How often replicas are judged by time alone."""
@@ -69,6 +69,21 @@ class Fleet:
     def identity(self) -> Identity | None:
         """What the fleet serves; None while no replica is described."""
         return self._judge.identity
+
+    @property
+    def revision(self) -> int:
+        """Counts the identities that the fleet has had."""
+        return self._judge.revision
+
+    def routers(self) -> tuple[str, ...]:
+        """Those on any way to an engine, this one included."""
+        behind = {
+            name: None
+            for replica in self
+            if replica.load is not None and not replica.looped
+            for name in replica.load.routers
+        }
+        return (self.rules.router, *behind)[:MAX_ROUTERS]
 
     def start(self) -> None:
         """Judges replicas again and again, until `stop`."""
@@ -125,6 +140,9 @@ class Fleet:
         if load is None:
             self.index.forget(name)
             self._judge.settle()
+        elif self.rules.router in load.routers:
+            replica.tell_loop()
+            self._judge.settle()
         elif replica.health.complaint is not None and complaint is None:
             _log.error("%s tells a load that cannot be: %s", name, replica.health.complaint)
         self._judge.judge(replica)
@@ -134,7 +152,7 @@ class Fleet:
     def tell_identity(self, name: str, identity: Identity) -> None:
         """A replica's description; one that comes after its session is ignored."""
         replica = self._replicas.get(name)
-        if replica is None or replica.load is None:
+        if replica is None or replica.load is None or replica.looped:
             return
         replica.identity = identity
         self.index.identify(name, identity)

@@ -14,10 +14,12 @@ class FleetRules:
     """Without `room` there always is.
 
     Args:
+        router: what this router calls itself before others; no two are called alike.
         versions: those that serve beside each other.
         long_prompt_tokens: prompts from this length on use the long lane.
     """
 
+    router: str = "router"
     health: HealthRules = field(default_factory=HealthRules)
     room: RoomRules | None = None
     versions: Versions = field(default_factory=Versions)

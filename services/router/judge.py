@@ -31,6 +31,7 @@ class Judge:
 
     Attributes:
         identity: what the fleet serves; None while no replica is described.
+        revision: counts the identities that it has had.
     """
 
     def __init__(
@@ -41,17 +42,27 @@ class Judge:
         on_change: Callable[[], None],
     ) -> None:
         self.identity: Identity | None = None
+        self.revision = 0
+        self._last: Identity | None = None
         self._replicas = replicas
         self._rules = rules
         self._clock = clock
         self._on_change = on_change
 
     def settle(self) -> None:
-        """The fleet stands for what it stood for, as long as one replica does."""
+        """The fleet stands for what it stood for, as long as one replica does.
+
+        Of versions beside each other it stands for one that takes new generations.
+        """
+        versions = self._rules.versions
         known = [one.identity for one in self._all() if one.identity is not None]
-        leading = [one for one in known if self._rules.versions.may_lead(one)]
+        leading = [one for one in known if versions.may_lead(one)]
+        leading = [one for one in leading if versions.takes_new(one.version)] or leading
         if self.identity not in leading:
             self.identity = leading[0] if leading else None
+            if self.identity not in (None, self._last):
+                self._last = self.identity
+                self.revision += 1
             for replica in self._all():
                 self.judge(replica)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 from services.router.admission import Admission
 from services.router.clock import Clock
@@ -77,7 +78,10 @@ class Relay:
             state = ReplicaState.DRAINING
         else:
             state = ReplicaState.READY if self._fleet.ready() else ReplicaState.STARTING
-        return total_load(state, self._fleet.loads(), self._admission.load())
+        total = total_load(state, self._fleet.loads(), self._admission.load())
+        return replace(
+            total, routers=self._fleet.routers(), description_revision=self._fleet.revision
+        )
 
     def leave(self) -> None:
         """Tells callers that nothing new should come; what comes all the same is taken."""

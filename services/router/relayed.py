@@ -118,7 +118,7 @@ class Relayed:
         leg = Leg(replica, decision, self.demand, clock.time())
         self._leg = self._last = leg
         sink = partial(self._receive, leg)
-        rest = self._delivery.rest(self._left_ms())
+        rest = self._delivery.rest(self._left_ms(), leg.version)
         try:
             leg.cancel = replica.session.submit(Submission(rest, self._entry.traceparent, sink))
         except ServiceError as error:

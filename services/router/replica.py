@@ -15,6 +15,8 @@ from services.shared.stream.source import TokenSource
 BLAMED = (Code.UNAVAILABLE, Code.INTERNAL, Code.DATA_LOSS, Code.UNKNOWN)
 """Failures that are the replica's fault, not the caller's, nor that it is full."""
 
+_SAID = {ReplicaState.DRAINING: Status.DRAINING, ReplicaState.STARTING: Status.STARTING}
+
 
 class Replica:
     """The state of one replica; only the event loop's thread touches it.
@@ -31,6 +33,7 @@ class Replica:
         assigned: generations that it was given, ever.
         weight: its share of new generations against the others'; 0 takes nothing new.
         lanes: lengths of prompts that it takes.
+        looped: in this session, it was seen to lead back to this router.
         drained: an operator wants it to take nothing.
     """
 
@@ -47,6 +50,7 @@ class Replica:
         self.weight = weight
         self.lanes = lanes
         self.drained = False
+        self.looped = False
         self.epoch = 0
         self.load: Load | None = None
         self.identity: Identity | None = None
@@ -78,11 +82,19 @@ class Replica:
         else:
             if self.load is None:
                 self.epoch += 1
+                self.looped = False
                 self.health.came_up(now)
+            elif self.load.description_revision != load.description_revision:
+                self.identity = None  # until it has described itself again
             self.health.hear(load, now)
             self._of_others = max(0, load.outstanding_tokens - self.outstanding_tokens)
             self._memory_used = _memory_used(load)
         self.load = load
+
+    def tell_loop(self) -> None:
+        """It leads back to this router: as long as this session lasts it is nobody's replica."""
+        self.looped = True
+        self.identity = None
 
     def tell_first_token(self, now: float, waited_s: float) -> None:
         """A generation began there, so long after it was sent."""
@@ -136,14 +148,14 @@ class Replica:
         load = self.load
         if load is None:
             return Verdict(Status.GONE, "it is not connected")
+        if self.looped:
+            return Verdict(Status.LOOPED, "")
         if self.identity is None:
             return Verdict(Status.STARTING, "it has not described itself yet")
         if self.drained:
             return Verdict(Status.DRAINING, "drained by an operator")
-        if load.state is ReplicaState.DRAINING:
-            return Verdict(Status.DRAINING, "it says so")
-        if load.state is ReplicaState.STARTING:
-            return Verdict(Status.STARTING, "it says so")
+        if load.state in _SAID:
+            return Verdict(_SAID[load.state], "it says so")
         return self.health.verdict(now)
 
 

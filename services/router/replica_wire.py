@@ -19,6 +19,7 @@ STATUS: dict[Status, pb.ReplicaStatus.ValueType] = {
     Status.GONE: pb.REPLICA_STATUS_GONE,
     Status.MISMATCHED: pb.REPLICA_STATUS_MISMATCHED,
     Status.EJECTED: pb.REPLICA_STATUS_EJECTED,
+    Status.LOOPED: pb.REPLICA_STATUS_LOOPED,
 }
 
 

@@ -78,7 +78,7 @@ class FleetServicer(rpc.EngineServiceServicer):
     def _description(self) -> pb.DescribeResponse:
         for name in self._fleet.members():
             description = self._connections[name].description
-            if description is not None:
+            if description is not None and self._fleet[name].identity == self._fleet.identity:
                 return description
         raise Unavailable("no replica has described itself yet")
 

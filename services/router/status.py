@@ -20,6 +20,7 @@ class Status(StrEnum):
     MISMATCHED = "of another model"
     EJECTED = "ejected"
     """Failed too often; takes nothing until it has passed a probe."""
+    LOOPED = "a way back to this router"
 
 
 TAKING = (Status.READY, Status.DEGRADED)

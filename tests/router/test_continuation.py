@@ -20,9 +20,10 @@ from services.shared.stream.events import (
     Tokens,
     Usage,
 )
-from services.shared.stream.generation import Generation, Sampling, Stopping
+from services.shared.stream.generation import Generation, RoutingHints, Sampling, Stopping
 from services.shared.stream.source import Submission
 from tests.recorder import Recorder, submission
+from tests.router.identity import IDENTITY
 from tests.router.world import LOST, WAIT_S, World
 from tests.scripted_source import SEED, oracle
 
@@ -70,7 +71,12 @@ def test_all_that_was_asked_for_is_asked_again_with_the_seed_and_the_tokens_so_f
         world.sources["a"].step()
     world.lose("a", "x")
     sampling = replace(asked.sampling, seed=SEED)
-    expected = replace(asked, sampling=sampling, generated_ids=WHOLE[:3])
+    expected = replace(
+        asked,
+        sampling=sampling,
+        generated_ids=WHOLE[:3],
+        routing=RoutingHints(model_version=IDENTITY.version),
+    )
     assert world.sources["b"].submitted[0].generation == expected
     world.play()
     assert [event for event in recorder.events if isinstance(event, Tokens)] == [

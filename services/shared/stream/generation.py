@@ -127,10 +127,11 @@ class CacheControl:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RoutingHints:
-    """Where the generation would be served best."""
+    """Where the generation would be served best, and the only model version that may serve it."""
 
     session_key: str | None = None
     prefill_peer: str | None = None
+    model_version: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

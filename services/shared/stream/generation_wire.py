@@ -51,6 +51,7 @@ def generation_from(request: pb.GenerateRequest) -> Generation:
         routing=RoutingHints(
             session_key=_set(request.routing, "session_key"),
             prefill_peer=_set(request.routing, "prefill_peer"),
+            model_version=_set(request.routing, "model_version"),
         ),
     )
 
@@ -88,6 +89,7 @@ def request_of(generation: Generation) -> pb.GenerateRequest:
         routing=types.RoutingHints(
             session_key=generation.routing.session_key,
             prefill_peer=generation.routing.prefill_peer,
+            model_version=generation.routing.model_version,
         ),
     )
 

@@ -5,6 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
+from services.shared.stream.limits import at_most
+
+MAX_ROUTERS = 64
+"""Routers between an entry and its engines, all ways together."""
+
 
 class ReplicaState(IntEnum):
     """What a replica is able to do."""
@@ -31,6 +36,8 @@ class Load:
         slots: generations that run at a time at most; 0: not told.
         expected_wait_ms: how long a new generation is expected to wait for a place.
         refusing: new generations are refused, since too many wait.
+        routers: names of the routers that this sum went through.
+        description_revision: counts what the service has told of itself.
     """
 
     state: ReplicaState
@@ -47,3 +54,8 @@ class Load:
     slots: int = 0
     expected_wait_ms: int = 0
     refusing: bool = False
+    routers: tuple[str, ...] = ()
+    description_revision: int = 0
+
+    def __post_init__(self) -> None:
+        at_most("load.routers", self.routers, MAX_ROUTERS)

@@ -8,7 +8,8 @@ from tokenway.types.v1 import types_pb2 as types
 
 from services.shared.stream.load import DeviceMemory, Load, ReplicaState
 
-_COUNTS = [field.name for field in fields(Load) if field.name not in {"state", "device_memory"}]
+_OTHERS = {"state", "device_memory", "routers"}
+_COUNTS = [field.name for field in fields(Load) if field.name not in _OTHERS]
 _STATES: dict[int, ReplicaState] = {state.value: state for state in ReplicaState}
 
 
@@ -23,12 +24,17 @@ def load_of(load: Load) -> types.Load:
             used_bytes=memory.used_bytes,
             free_bytes=memory.free_bytes,
         ),
+        routers=load.routers,
         **{name: getattr(load, name) for name in _COUNTS},
     )
 
 
 def load_from(message: types.Load) -> Load:
-    """Reads a load; a state that is not known here counts as starting: it takes nothing."""
+    """Reads a load; a state that is not known here counts as starting: it takes nothing.
+
+    Raises:
+        InvalidRequest: more routers than there can be.
+    """
     memory = message.device_memory
     return Load(
         state=_STATES.get(message.state, ReplicaState.STARTING),
@@ -39,5 +45,6 @@ def load_from(message: types.Load) -> Load:
         )
         if message.HasField("device_memory")
         else None,
+        routers=tuple(message.routers),
         **{name: getattr(message, name) for name in _COUNTS},
     )

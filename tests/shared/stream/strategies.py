@@ -83,7 +83,12 @@ generations = st.builds(
     cache=st.builds(
         CacheControl, salt=st.binary(max_size=64), read=st.booleans(), write=st.booleans()
     ),
-    routing=st.builds(RoutingHints, session_key=st.none() | text, prefill_peer=st.none() | text),
+    routing=st.builds(
+        RoutingHints,
+        session_key=st.none() | text,
+        prefill_peer=st.none() | text,
+        model_version=st.none() | text,
+    ),
 )
 
 usages = st.builds(Usage, prompt_tokens=u32, cached_tokens=u32, completion_tokens=u32)

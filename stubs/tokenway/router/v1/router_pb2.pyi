@@ -45,6 +45,8 @@ class _ReplicaStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Replica
     """Serves another model, tokenizer or version than may be served here."""
     REPLICA_STATUS_EJECTED: _ReplicaStatus.ValueType  # 8
     """Failed too often; takes nothing until it has passed a probe."""
+    REPLICA_STATUS_LOOPED: _ReplicaStatus.ValueType  # 9
+    """Leads back to this router, which so would be a replica of itself."""
 
 class ReplicaStatus(_ReplicaStatus, metaclass=_ReplicaStatusEnumTypeWrapper):
     """What a replica is able to do, as the router judges it."""
@@ -67,6 +69,8 @@ REPLICA_STATUS_MISMATCHED: ReplicaStatus.ValueType  # 7
 """Serves another model, tokenizer or version than may be served here."""
 REPLICA_STATUS_EJECTED: ReplicaStatus.ValueType  # 8
 """Failed too often; takes nothing until it has passed a probe."""
+REPLICA_STATUS_LOOPED: ReplicaStatus.ValueType  # 9
+"""Leads back to this router, which so would be a replica of itself."""
 Global___ReplicaStatus: _TypeAlias = ReplicaStatus  # noqa: Y015
 
 @_typing.final

@@ -403,24 +403,34 @@ class RoutingHints(_message.Message):
 
     SESSION_KEY_FIELD_NUMBER: _builtins.int
     PREFILL_PEER_FIELD_NUMBER: _builtins.int
+    MODEL_VERSION_FIELD_NUMBER: _builtins.int
     session_key: _builtins.str
     """Generations with equal keys like the same replica."""
     prefill_peer: _builtins.str
     """Address of a replica that holds the prompt's blocks."""
+    model_version: _builtins.str
+    """Fingerprint of the model version that is to draw the tokens; a router goes to no other. Unset: any
+    that the router would choose.
+    """
     def __init__(
         self,
         *,
         session_key: _builtins.str | None = ...,
         prefill_peer: _builtins.str | None = ...,
+        model_version: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_prefill_peer", b"_prefill_peer", "_session_key", b"_session_key", "prefill_peer", b"prefill_peer", "session_key", b"session_key"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_model_version", b"_model_version", "_prefill_peer", b"_prefill_peer", "_session_key", b"_session_key", "model_version", b"model_version", "prefill_peer", b"prefill_peer", "session_key", b"session_key"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_prefill_peer", b"_prefill_peer", "_session_key", b"_session_key", "prefill_peer", b"prefill_peer", "session_key", b"session_key"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_model_version", b"_model_version", "_prefill_peer", b"_prefill_peer", "_session_key", b"_session_key", "model_version", b"model_version", "prefill_peer", b"prefill_peer", "session_key", b"session_key"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__model_version: _TypeAlias = _typing.Literal["model_version"]  # noqa: Y015
+    _WhichOneofArgType__model_version: _TypeAlias = _typing.Literal["_model_version", b"_model_version"]  # noqa: Y015
     _WhichOneofReturnType__prefill_peer: _TypeAlias = _typing.Literal["prefill_peer"]  # noqa: Y015
     _WhichOneofArgType__prefill_peer: _TypeAlias = _typing.Literal["_prefill_peer", b"_prefill_peer"]  # noqa: Y015
     _WhichOneofReturnType__session_key: _TypeAlias = _typing.Literal["session_key"]  # noqa: Y015
     _WhichOneofArgType__session_key: _TypeAlias = _typing.Literal["_session_key", b"_session_key"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__model_version) -> _WhichOneofReturnType__model_version | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__prefill_peer) -> _WhichOneofReturnType__prefill_peer | None: ...
     @_typing.overload
@@ -580,6 +590,8 @@ class Load(_message.Message):
     SLOTS_FIELD_NUMBER: _builtins.int
     EXPECTED_WAIT_MS_FIELD_NUMBER: _builtins.int
     REFUSING_FIELD_NUMBER: _builtins.int
+    ROUTERS_FIELD_NUMBER: _builtins.int
+    DESCRIPTION_REVISION_FIELD_NUMBER: _builtins.int
     running: _builtins.int
     """Generations in the batch."""
     waiting: _builtins.int
@@ -605,10 +617,18 @@ class Load(_message.Message):
     expected_wait_ms: _builtins.int
     """Milliseconds that a new generation is expected to wait for a place."""
     refusing: _builtins.bool
-    """New generations are refused now, since too many wait."""
+    """New generations are refused now, since too many wait. Such as were begun elsewhere are taken."""
+    description_revision: _builtins.int
+    """Counts what Describe has told: another number, and it tells something else."""
     @_builtins.property
     def device_memory(self) -> Global___DeviceMemory:
         """Device memory. Unset where no NVML device is."""
+
+    @_builtins.property
+    def routers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The routers that this sum went through, each by a name that it gave itself when it started; at most
+        64. One that finds its own name is a replica of itself.
+        """
 
     def __init__(
         self,
@@ -627,10 +647,12 @@ class Load(_message.Message):
         slots: _builtins.int = ...,
         expected_wait_ms: _builtins.int = ...,
         refusing: _builtins.bool = ...,
+        routers: _abc.Iterable[_builtins.str] | None = ...,
+        description_revision: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_device_memory", b"_device_memory", "device_memory", b"device_memory"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_device_memory", b"_device_memory", "cached_blocks", b"cached_blocks", "device_memory", b"device_memory", "expected_wait_ms", b"expected_wait_ms", "free_blocks", b"free_blocks", "outstanding_tokens", b"outstanding_tokens", "pending_prompt_tokens", b"pending_prompt_tokens", "progress_age_ms", b"progress_age_ms", "refusing", b"refusing", "running", b"running", "slots", b"slots", "state", b"state", "step_us", b"step_us", "total_blocks", b"total_blocks", "waiting", b"waiting"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_device_memory", b"_device_memory", "cached_blocks", b"cached_blocks", "description_revision", b"description_revision", "device_memory", b"device_memory", "expected_wait_ms", b"expected_wait_ms", "free_blocks", b"free_blocks", "outstanding_tokens", b"outstanding_tokens", "pending_prompt_tokens", b"pending_prompt_tokens", "progress_age_ms", b"progress_age_ms", "refusing", b"refusing", "routers", b"routers", "running", b"running", "slots", b"slots", "state", b"state", "step_us", b"step_us", "total_blocks", b"total_blocks", "waiting", b"waiting"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__device_memory: _TypeAlias = _typing.Literal["device_memory"]  # noqa: Y015
     _WhichOneofArgType__device_memory: _TypeAlias = _typing.Literal["_device_memory", b"_device_memory"]  # noqa: Y015
