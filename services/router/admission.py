@@ -94,6 +94,9 @@ class Admission:
             ServiceError: it is not taken; the applicant hears nothing more.
         """
         newcomer = Waiting.of(applicant)
+        if newcomer.demand.avoid:
+            self._enter_again(newcomer)
+            return
         held_up = self._queue.holds_up(newcomer.demand)
         spare = self._spare(newcomer.demand)
         decision = None if held_up else self._balancer.place(newcomer.demand, spare)
@@ -113,6 +116,17 @@ class Admission:
             self.pump()
         if displaced is not None:
             displaced.applicant.refuse(self._limit.displaced(displaced, returning))
+
+    def _enter_again(self, newcomer: Waiting) -> None:
+        """One that a replica refused has had its turn: it waits for the others as who returns."""
+        demand, applicant = newcomer.demand, newcomer.applicant
+        decision = self._balancer.place(demand, self._fleet.snapshot(demand))
+        if decision is not None:
+            applicant.go(decision)
+        elif self.waiting >= self._queue.max_waiting:
+            raise self._limit.full(newcomer, self._returning.tokens[demand.lane])
+        else:
+            self._returning.add(Kind.of(demand), applicant)
 
     def resume(self, applicant: Applicant) -> None:
         """One that had a place and lost it: it goes before all new ones and is never too many.
@@ -143,6 +157,12 @@ class Admission:
         charged = self._charged.pop(applicant, None)
         if charged is not None:
             self._queue.correct(charged.demand, cost - charged.tokens)
+
+    def _charge(self, waiting: Waiting, decision: Decision) -> None:
+        """What is known to be cached where it goes costs nothing."""
+        self._queue.correct(waiting.demand, -decision.cached_tokens)
+        charged = replace(waiting, tokens=waiting.tokens - decision.cached_tokens)
+        self._charged[waiting.applicant] = charged
 
     def pump(self) -> None:
         """Places may have become free: lets those go that have one."""
@@ -180,8 +200,9 @@ class Admission:
             closed.add(lane)
             return
         if isinstance(outcome, Decision):
-            self._charged[waiting.applicant] = self._waiting.pop(waiting.applicant)
+            del self._waiting[waiting.applicant]
             self._queue.take(waiting, closed)
+            self._charge(waiting, outcome)
         else:
             self._withdraw(waiting.applicant)
         _tell(waiting.applicant, outcome)

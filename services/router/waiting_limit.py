@@ -47,12 +47,14 @@ class WaitingLimit:
             return None
         displaced = self._queue.displaceable_by(newcomer.demand)
         if displaced is None:
-            message = (
-                f"at most {self._queue.max_waiting} generations wait for a replica, "
-                f"{len(self._queue)} do"
-            )
-            raise self._overloaded(message, newcomer, returning)
+            raise self.full(newcomer, returning)
         return displaced
+
+    def full(self, newcomer: Waiting, returning: int) -> Overloaded:
+        """What is told to one that finds no place in the queue."""
+        limit = self._queue.max_waiting
+        message = f"at most {limit} generations wait for a replica, {limit} do"
+        return self._overloaded(message, newcomer, returning)
 
     def displaced(self, waiting: Waiting, returning: int) -> Overloaded:
         """What is told to one that had to leave."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from services.router.admission import Admission, AdmissionRules
 from services.router.balancer import Decision
@@ -12,7 +12,9 @@ from services.router.fleet_rules import FleetRules
 from services.router.leg import Leg
 from services.router.replica import Replica
 from services.router.room import RoomRules
+from services.shared.addresses import next_address, root_address
 from services.shared.errors import ServiceError
+from services.shared.stream.blocks import BlockEvents
 from services.shared.stream.generation import PriorityClass
 from services.shared.stream.load import Load, ReplicaState
 from tests.router.identity import IDENTITY
@@ -20,6 +22,7 @@ from tests.router.manual_clock import ManualClock
 from tests.scripted_source import ScriptedSource
 
 WINDOW = 10_000
+BLOCK_TOKENS = 10
 SLOTS = 8
 PLACES = SLOTS + 1
 """A replica takes an eighth more than its slots."""
@@ -104,6 +107,17 @@ class Bureau:
 
     def die(self, name: str) -> None:
         self.fleet.tell_load(name, None)
+
+    def cache(self, name: str, tokens: int) -> None:
+        """A replica tells that it has the first tokens of all prompts."""
+        identity = replace(IDENTITY, layout_id="l", block_size=BLOCK_TOKENS)
+        addresses = [root_address(identity.version, identity.layout_id, b"")]
+        for start in range(0, tokens, BLOCK_TOKENS):
+            block = range(start, start + BLOCK_TOKENS)
+            addresses.append(next_address(addresses[-1], block))
+        self.fleet.index.identify(name, identity)
+        events = BlockEvents(sequence=1, snapshot=True, stored=addresses[1:])
+        self.fleet.index.tell(name, events)
 
     def enter(self, wanted: Demand, timeout_s: float | None = None) -> Visitor:
         deadline = None if timeout_s is None else self.clock.now + timeout_s

@@ -362,6 +362,38 @@ def test_a_new_one_goes_where_no_returning_one_could() -> None:
     assert new[2].waits
 
 
+def test_one_that_a_replica_refused_goes_before_new_ones_and_holds_up_nobody_elsewhere() -> None:
+    bureau = Bureau(("a", "b"), AdmissionRules(max_waiting=2))
+    running = bureau.fill()
+    new = bureau.enter(demand())
+    refused = bureau.enter(demand(avoid=frozenset({("a", 1)})))
+    with pytest.raises(Overloaded):
+        bureau.enter(demand(avoid=frozenset({("a", 1)})))
+    with pytest.raises(Unavailable, match="2 failed it"):
+        bureau.enter(demand(avoid=frozenset({("a", 1), ("b", 1)})))
+    bureau.die("b")
+    for visitor in running:
+        bureau.finish(visitor)
+    assert bureau.went == [new]
+    assert refused.waits
+    bureau.come("b")
+    bureau.admission.pump()
+    assert bureau.went == [new, refused]
+
+
+def test_what_is_cached_where_it_goes_is_not_charged() -> None:
+    bureau = Bureau()
+    running = bureau.fill()
+    a = [bureau.enter(demand("a", 90)) for _ in range(2)]
+    b = [bureau.enter(demand("b", 40)) for _ in range(2)]
+    bureau.cache("a", 80)
+    bureau.finish(running[0])
+    bureau.fleet.index.forget("a")
+    for visitor in running[1:4]:
+        bureau.finish(visitor)
+    assert bureau.went == [a[0], b[0], a[1], b[1]]
+
+
 def test_pumping_while_pumping_goes_on_where_it_was() -> None:
     bureau = Bureau()
     running = bureau.fill()

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from services.router.admission import AdmissionRules
-from services.router.demand import Lane
+from services.router.demand import Demand, Lane
 from services.router.status import TAKING
 from services.shared.errors import Overloaded, Unavailable
 from tests.router.bureau import Bureau, Visitor, demand
@@ -39,13 +39,20 @@ class QueueHistory(RuleBasedStateMachine):
     def enter(
         self, tenant: str, prompt: int, lane: Lane, batch: bool, timeout_s: int | None
     ) -> None:
-        wanted = demand(tenant, prompt, lane=lane, batch=batch)
+        self.come_in(demand(tenant, prompt, lane=lane, batch=batch), timeout_s)
+
+    @rule(prompt=st.integers(1, MAX_PROMPT), failed=st.sampled_from(NAMES))
+    def enter_again(self, prompt: int, failed: str) -> None:
+        self.come_in(demand("", prompt, avoid=self.avoiding({failed})), None)
+
+    def come_in(self, wanted: Demand, timeout_s: int | None) -> None:
         try:
             visitor = self.bureau.enter(wanted, timeout_s)
         except Overloaded as error:
             self.told.append(error.retry_after_s)
         except Unavailable:
-            assert not self.up()
+            failed = {name for name, _ in wanted.avoid}
+            assert not set(self.up()) - failed
         else:
             self.visitors.append(visitor)
 
@@ -55,8 +62,7 @@ class QueueHistory(RuleBasedStateMachine):
         failed=st.sets(st.sampled_from(NAMES)),
     )
     def resume(self, prompt: int, lane: Lane, failed: set[str]) -> None:
-        avoid = frozenset((name, self.bureau.fleet[name].epoch) for name in failed)
-        visitor = self.bureau.resume(demand("", prompt, lane=lane, avoid=avoid))
+        visitor = self.bureau.resume(demand("", prompt, lane=lane, avoid=self.avoiding(failed)))
         self.visitors.append(visitor)
         self.returning.add(visitor)
 
@@ -105,6 +111,9 @@ class QueueHistory(RuleBasedStateMachine):
             if visitor.waits and deadline is not None and deadline <= self.bureau.clock.now:
                 self.bureau.leave(visitor)
 
+    def avoiding(self, names: set[str]) -> frozenset[tuple[str, int]]:
+        return frozenset((name, self.bureau.fleet[name].epoch) for name in names)
+
     def running(self) -> list[Visitor]:
         return [one for one in self.visitors if one.leg is not None and not one.left]
 
@@ -115,7 +124,9 @@ class QueueHistory(RuleBasedStateMachine):
     def the_queue_is_bounded_and_knows_who_waits(self) -> None:
         waiting = [one for one in self.visitors if one.waits]
         assert self.bureau.admission.waiting == len(waiting)
-        assert sum(one not in self.returning for one in waiting) <= BOUND
+        fresh = [one for one in waiting if one not in self.returning and not one.demand.avoid]
+        assert len(fresh) <= BOUND
+        assert sum(one not in self.returning for one in waiting) <= 2 * BOUND
 
     @invariant()
     def who_is_refused_hears_when_to_come_again(self) -> None:
@@ -123,8 +134,13 @@ class QueueHistory(RuleBasedStateMachine):
 
     @invariant()
     def nothing_new_waits_while_a_replica_has_nothing_to_do(self) -> None:
-        idle = [one for one in self.bureau.fleet if one.status in TAKING and not one.running]
-        assert not idle or not any(one.waits and one not in self.returning for one in self.visitors)
+        statuses = [one.status for one in self.bureau.fleet]
+        best = next((status for status in TAKING if status in statuses), None)
+        idle = [one for one in self.bureau.fleet if one.status is best and not one.running]
+        assert not idle or not any(
+            one.waits and one not in self.returning and not one.demand.avoid
+            for one in self.visitors
+        )
 
     def teardown(self) -> None:
         for name in NAMES:
