@@ -131,7 +131,7 @@ class ClientSession:
         self._streams.receive(events_of(response.frame))
 
     def _ask_blocks(self) -> None:
-        self._commands.put_once(_WATCH_BLOCKS)
+        self._commands.put(_WATCH_BLOCKS)
 
     def _send_cancel(self, stream_id: int, reason: CancelReason) -> None:
         cancel = pb.Cancel(stream_id=stream_id, reason=pb.CancelReason.ValueType(reason.value))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import OrderedDict
 from collections.abc import AsyncIterator
 
 from tokenway.stream.v1 import stream_pb2 as pb
@@ -13,22 +13,23 @@ class Commands:
     """What is sent over one connection, in order; a closed one sends nothing more.
 
     Each connection has its own: the writer of a connection that broke off outlives it and would
-    take a command meant for the next.
+    take a command meant for the next. For a server that does not read waits no more than what is
+    still wanted of it: what is asked twice waits once, and what is taken back does not wait at all.
     """
 
     def __init__(self) -> None:
-        self._waiting: deque[pb.SessionRequest] = deque()
+        self._waiting: OrderedDict[tuple[str, int], pb.SessionRequest] = OrderedDict()
         self._wake = asyncio.Event()
         self._closed = False
 
-    def put(self, command: pb.SessionRequest) -> None:
-        self._waiting.append(command)
-        self._wake.set()
+    def __len__(self) -> int:
+        return len(self._waiting)
 
-    def put_once(self, command: pb.SessionRequest) -> None:
-        """Puts a command that is the same each time, unless it waits already."""
-        if not any(waiting is command for waiting in self._waiting):
-            self.put(command)
+    def put(self, command: pb.SessionRequest) -> None:
+        kind, stream_id = _name(command)
+        if kind != "cancel" or self._waiting.pop(("submit", stream_id), None) is None:
+            self._waiting.setdefault((kind, stream_id), command)
+            self._wake.set()
 
     def close(self) -> None:
         self._closed = True
@@ -38,6 +39,17 @@ class Commands:
     async def __aiter__(self) -> AsyncIterator[pb.SessionRequest]:
         while not self._closed:
             while self._waiting:
-                yield self._waiting.popleft()
+                yield self._waiting.popitem(last=False)[1]
             self._wake.clear()
             await self._wake.wait()
+
+
+def _name(command: pb.SessionRequest) -> tuple[str, int]:
+    """What it is and of which stream; commands of one name are the same."""
+    match command.WhichOneof("command"):
+        case "submit":
+            return "submit", command.submit.stream_id
+        case "cancel":
+            return "cancel", command.cancel.stream_id
+        case _:
+            return "watch_blocks", 0
