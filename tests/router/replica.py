@@ -22,9 +22,8 @@ async def replica(
     """The address of a replica; at the end it dies without a word."""
 
     def register(server: grpc.aio.Server) -> None:
-        stream_rpc.add_TokenStreamServiceServicer_to_server(
-            TokenStreamServicer(engine.source), server
-        )
+        door = engine.door or TokenStreamServicer(engine.source)
+        stream_rpc.add_TokenStreamServiceServicer_to_server(door, server)
         engine_rpc.add_EngineServiceServicer_to_server(engine, server)
 
     async with serving(address, register, [SERVICE], grace_s=0) as door:

@@ -10,6 +10,7 @@ from tokenway.engine.v1 import engine_pb2 as pb
 from tokenway.engine.v1 import engine_pb2_grpc as engine_rpc
 
 from services.shared.errors import FailedPrecondition, ServiceError, Unavailable
+from services.shared.stream.servicer import TokenStreamServicer
 from tests.scripted_source import ScriptedSource
 
 MODEL = "test-model"
@@ -17,9 +18,10 @@ MODEL = "test-model"
 
 @dataclass
 class ScriptedEngine(engine_rpc.EngineServiceServicer):
-    """What a test decides about an engine, and what was done to it."""
+    """What a test decides about an engine, and what was done to it; `door` stands on the wire."""
 
     source: ScriptedSource = field(default_factory=ScriptedSource)
+    door: TokenStreamServicer | None = None
     model: str = MODEL
     version: str = "weights"
     tokenizer: str = "tokenizer-1"
