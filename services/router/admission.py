@@ -98,8 +98,7 @@ class Admission:
             self._enter_again(newcomer)
             return
         held_up = self._queue.holds_up(newcomer.demand)
-        spare = self._spare(newcomer.demand)
-        decision = None if held_up else self._balancer.place(newcomer.demand, spare)
+        decision = None if held_up else self._place_spare(newcomer.demand)
         if decision is not None:
             self._queue.pass_by(newcomer)
             applicant.go(decision)
@@ -195,6 +194,10 @@ class Admission:
 
     def _serve_new(self, waiting: Waiting, closed: set[Lane]) -> None:
         lane = waiting.demand.lane
+        if self._fleet.is_full(waiting.demand):  # asked for each place that becomes free
+            self._absences.end(Kind(lane))
+            closed.add(lane)
+            return
         outcome = self._place_kept(Kind(lane), waiting.demand, self._spare(waiting.demand))
         if outcome is None or self._is_awaited(outcome):
             closed.add(lane)
@@ -210,6 +213,9 @@ class Admission:
     def _is_next(self, waiting: Waiting) -> bool:
         others = {lane for lane in Lane if lane is not waiting.demand.lane}
         return self._queue.first(others) is waiting
+
+    def _place_spare(self, demand: Demand) -> Decision | None:
+        return self._balancer.place(demand, self._spare(demand))
 
     def _spare(self, demand: Demand) -> Snapshot:
         """The fleet for a new one: what those that return wait for has no room for it."""

@@ -121,17 +121,20 @@ class FairQueue:
         newcomer = _STRANGER if named else LOCAL_TENANT
         return self._interactive.displaceable_by(newcomer) is None
 
-    def expected_wait_s(self, newcomer: Waiting, returning: int = 0) -> float | None:
+    def expected_wait_s(
+        self, newcomer: Waiting, returning: int = 0, watched_s: float = 0.0
+    ) -> float | None:
         """Seconds until a newcomer goes, if nobody else comes; None while no rate is known.
 
         Args:
             newcomer: not in the queue.
             returning: tokens that go through its lane before all new ones.
+            watched_s: how long something must have waited for the rate to count as known.
         """
         own_s = self._line(newcomer).own_wait_s(newcomer)
         if own_s is not None:
             return own_s
-        rate = self._rates[newcomer.demand.lane].per_s()
+        rate = self._rates[newcomer.demand.lane].per_s(watched_s)
         if rate is None:
             return None
         return (returning + self._tokens_before(newcomer) + newcomer.tokens / 2) / rate

@@ -171,6 +171,15 @@ class Fleet:
             fault = Failed(code=Code.DATA_LOSS, message=message, retryable=True)
             replica.tell_failure(self._clock.time(), fault)
 
+    def is_full(self, demand: Demand) -> bool:
+        """Whether replicas take generations and none has room: a snapshot would show no more."""
+        room = self.rules.room
+        taking = [replica for replica in self if replica.status in TAKING]
+        if room is None or not taking:
+            return False
+        cached = self.index.cached_tokens(demand)
+        return not any(has_room(one, demand, room, cached.get(one.name, 0)) for one in taking)
+
     def snapshot(self, demand: Demand) -> Snapshot:
         """The fleet as `demand` meets it now."""
         room, identity = self.rules.room, self.identity

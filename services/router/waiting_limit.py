@@ -7,6 +7,7 @@ from collections.abc import Callable
 from services.router.clock import Clock
 from services.router.fair_queue import FairQueue
 from services.router.waiting import Waiting
+from services.router.waiting_line import WATCHED_S
 from services.shared.errors import Overloaded
 
 JITTER = 0.2
@@ -40,14 +41,14 @@ class WaitingLimit:
         Raises:
             Overloaded: the newcomer may not wait.
         """
+        displaced = None
+        if self._queue.is_full:
+            displaced = self._queue.displaceable_by(newcomer.demand)
+            if displaced is None:
+                raise self.full(newcomer, returning)
         deadline = newcomer.applicant.deadline
         if deadline is not None:
             self._check_deadline(newcomer, deadline, returning)
-        if not self._queue.is_full:
-            return None
-        displaced = self._queue.displaceable_by(newcomer.demand)
-        if displaced is None:
-            raise self.full(newcomer, returning)
         return displaced
 
     def full(self, newcomer: Waiting, returning: int) -> Overloaded:
@@ -65,7 +66,7 @@ class WaitingLimit:
         return self._overloaded(message, waiting, returning)
 
     def _check_deadline(self, newcomer: Waiting, deadline: float, returning: int) -> None:
-        wait_s = self._queue.expected_wait_s(newcomer, returning)
+        wait_s = self._queue.expected_wait_s(newcomer, returning, WATCHED_S)
         left_s = deadline - self._clock.time()
         if wait_s is not None and wait_s > left_s:
             message = (

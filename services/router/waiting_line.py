@@ -15,7 +15,7 @@ from services.router.waiting import Waiting
 WATCHED_S = 5.0
 """How long a tenant must have waited before its own rate tells more than that of all."""
 
-SAMPLE = 32
+SAMPLE = 16
 """Tenants that are looked at to tell how much goes before a newcomer; the others are alike."""
 
 

@@ -284,11 +284,14 @@ def test_batch_gives_its_places_to_interactive_but_for_a_tenth() -> None:
 def test_a_deadline_before_the_expected_start_is_refused_and_one_after_it_waits() -> None:
     bureau = Bureau()
     running = bureau.fill()
-    waiting = [bureau.enter(demand()) for _ in range(10)]
-    for visitor in running[:5]:
+    waiting = [bureau.enter(demand()) for _ in range(12)]
+    for number, visitor in enumerate(running[:7]):
+        if number < 5:
+            hasty = bureau.enter(demand(batch=True), timeout_s=0.1)
+            assert hasty.waits, "too little was seen yet"
         bureau.clock.pass_time(1)
         bureau.finish(visitor)
-    assert [visitor.waits for visitor in waiting] == [False] * 5 + [True] * 5
+    assert [visitor.waits for visitor in waiting] == [False] * 7 + [True] * 5
     assert bureau.admission.load().expected_wait_ms == pytest.approx(5000, rel=0.2)
     told = r"expected wait of 2\.\d s must be within the time that the generation has left, 1\.0 s"
     with pytest.raises(Overloaded, match=told):

@@ -222,6 +222,21 @@ def test_a_replica_is_met_by_lane_room_and_cache() -> None:
     assert (both.takes_lane, both.has_room, both.weight) == (True, False, 1)
 
 
+def test_a_fleet_is_full_while_replicas_take_generations_and_none_has_room() -> None:
+    room = RoomRules(slots=1, window=dict.fromkeys(Lane, 9))
+    bed = fleet_of("a", "b", rules=FleetRules(room=room))
+    for replica in bed.fleet:
+        bed.join(replica.name)
+        assert not bed.fleet.is_full(DEMAND)
+        replica.running = 2
+    assert bed.fleet.is_full(DEMAND)
+    bed.fleet.tell_load("a", None)
+    assert bed.fleet.is_full(DEMAND)
+    bed.fleet.tell_load("b", None)
+    assert not bed.fleet.is_full(DEMAND), "there is none that could be full"
+    assert not fleet_of("a").fleet.is_full(DEMAND)
+
+
 def test_the_load_of_a_fleet_is_a_sum() -> None:
     memory = DeviceMemory(total_bytes=10, used_bytes=4, free_bytes=6)
     one = Load(state=ReplicaState.READY, running=1, total_blocks=8, step_us=5, device_memory=memory)
