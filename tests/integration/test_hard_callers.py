@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import grpc
 from tokenway.stream.v1 import stream_pb2 as pb
 from tokenway.stream.v1 import stream_pb2_grpc as rpc
@@ -38,7 +40,8 @@ async def test_who_never_reads_holds_up_nobody_and_costs_no_more_than_its_output
         router_over(fleet.addresses, service=service) as (router, session),
         grpc.aio.insecure_channel(router.address, NARROW) as channel,
     ):
-        call = rpc.TokenStreamServiceStub(channel).Session()
+        call: Any = rpc.TokenStreamServiceStub(channel).Session  # typed as if it took all at once
+        call = call()
         opened = OpenStreams("router", lambda *_: None)
         deaf = [Recorder() for _ in range(STREAMS)]
         for number, recorder in enumerate(deaf):
