@@ -115,18 +115,30 @@ async def test_a_replica_that_cannot_describe_itself_yet_takes_nothing_until_it_
         await until(lambda: len(router.fleet.ready()) == 2)
 
 
-async def test_a_replica_of_another_tokenizer_is_named_and_takes_nothing(
-    caplog: pytest.LogCaptureFixture,
+@pytest.mark.parametrize(
+    ("stranger", "field"),
+    [
+        (ScriptedEngine(model="other"), "model"),
+        (ScriptedEngine(tokenizer="other"), "tokenizer_fingerprint"),
+        (ScriptedEngine(version="other"), "version"),
+    ],
+)
+async def test_a_replica_of_another_model_is_named_and_takes_nothing(
+    stranger: ScriptedEngine, field: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    engines = [ScriptedEngine(), ScriptedEngine(tokenizer="tokenizer-2")]
+    engines = [ScriptedEngine(), stranger]
     async with servers(engines[0]) as known, servers(engines[1]) as strange:
         addresses = [*known.addresses, *strange.addresses]
         async with router_over(addresses, ready=1) as (router, session):
             await until(lambda: "of another model" in caplog.text)
-            for recorder in send(session, 4):
+            for number, recorder in enumerate(send(session, 4)):
                 assert isinstance(await recorder.ended(), Finished)
+                assert recorder.ids == oracle((number, 1), 4)
             counts = Counter(one.status for one in router.fleet)
             assert counts == {Status.READY: 1, Status.MISMATCHED: 1}
+            (unlike,) = (one for one in router.fleet if one.status is Status.MISMATCHED)
+            assert not engines[addresses.index(unlike.name)].source.submitted
+    assert f"{unlike.name} is of another model: {field} is " in caplog.text
 
 
 async def test_a_cancel_reaches_the_replica_with_its_reason() -> None:
