@@ -12,6 +12,7 @@ from services.router.queue_settings import QueueSettings
 from services.router.settings import ServiceSettings
 from services.router.status import Status
 from services.shared.stream.events import Cancel, CancelReason, Finished
+from services.shared.stream.load import Load
 from services.shared.stream.source import Submission
 from tests.recorder import Recorder, submission
 from tests.router.fleet_of_servers import router_over, send, servers
@@ -24,11 +25,14 @@ from tests.router.meddling import (
 )
 from tests.router.servicer import ScriptedEngine
 from tests.scripted_source import ScriptedSource, oracle
+from tests.stream_server import client
 from tests.waiting import until
 
 RULES = HealthRules(
     degraded_after_s=1.5, stuck_after_s=2, ejection_s=60, probe_interval_s=0.5, probe_timeout_s=1
 )
+MANY = 500
+LONG = tuple(range(5000))
 RARELY_PROBED = ServiceSettings(health=replace(RULES, probe_interval_s=3600))
 
 
@@ -142,3 +146,43 @@ async def test_a_replica_that_stops_reading_is_found_by_probes_and_its_streams_g
             await recorder.ended()
     assert f"{deaf.name} is ejected: failed probes" in caplog.text
     assert f"{fleet.addresses[1]} is ejected" not in caplog.text
+
+
+async def test_what_is_taken_back_does_not_wait_for_a_replica_that_does_not_read() -> None:
+    source = ScriptedSource()
+    door = Meddling(source)
+    engine = ScriptedEngine(source=source, door=door)
+    async with servers(engine) as fleet, client(fleet.addresses[0]) as session:
+        (first,) = send(session, 1)
+        await first.ended()
+        door.listens.clear()
+        cancels = [
+            session.submit(submission(f"i{number}", Recorder(), prompt_ids=LONG))
+            for number in range(MANY)
+        ]
+        for cancel in cancels:
+            cancel(CancelReason.DEADLINE)
+        last = Recorder()
+        session.submit(submission("last", last))
+        door.listens.set()
+        await last.ended()
+    assert sum(one.HasField("submit") for one in door.heard) < MANY / 2
+
+
+@dataclass
+class Boastful(ScriptedSource):
+    """Tells of endless room and of nothing to do."""
+
+    def load(self) -> Load:
+        return Load(state=self.state, slots=2**31, free_blocks=2**31, total_blocks=2**31)
+
+
+async def test_a_replica_that_boasts_is_given_no_more_than_its_share() -> None:
+    engines = [ScriptedEngine(source=Boastful()), ScriptedEngine()]
+    async with (
+        servers(*engines, plays=False) as fleet,
+        router_over(fleet.addresses) as (_, session),
+    ):
+        send(session, 64, max_tokens=1000)
+        await until(lambda: sum(len(engine.source.running) for engine in engines) == 64)
+        assert [len(engine.source.running) for engine in engines] == [32, 32]
