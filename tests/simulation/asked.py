@@ -12,6 +12,7 @@ from services.shared.stream.generation import Generation
 from services.shared.stream.source import Submission
 from tests.simulation.judge import Judge
 from tests.simulation.oracle import Oracle
+from tests.simulation.refusals import refusals_of
 
 LATE_S = 0.002
 """A deadline is told in whole milliseconds."""
@@ -56,7 +57,7 @@ class Asked:
         self._time = time
         self._rules = rules
         self._wrong = wrong
-        self._asked = time()
+        self.asked_at = self.ended_at = time()
         self._cancel: events.Cancel | None = None
         self.received = list(generation.generated_ids)
         self.accepted: Accepted | None = None
@@ -164,20 +165,23 @@ class Asked:
             self._broken("fails with a reason", f"{failed.code.name} without a word")
         timeout_ms = self.generation.quality_of_service.timeout_ms
         if failed.code is Code.DEADLINE_EXCEEDED and (
-            timeout_ms is None or self._time() < self._asked + timeout_ms / 1000 - LATE_S
+            timeout_ms is None or self._time() < self.asked_at + timeout_ms / 1000 - LATE_S
         ):
             self._broken("fails with a reason", "the deadline is not over yet")
-        self._judge.saw(f"rejection {failed.code.name}")
+        self._judge.saw(f"code {failed.code.name}")
+        for refusal in refusals_of(failed):
+            self._judge.saw(f"refusal {refusal}")
         self._over("failed", code=failed.code.name, message=failed.message)
 
     def _in_time(self) -> None:
         timeout_ms = self.generation.quality_of_service.timeout_ms
-        if timeout_ms is not None and self._time() > self._asked + timeout_ms / 1000 + LATE_S:
+        if timeout_ms is not None and self._time() > self.asked_at + timeout_ms / 1000 + LATE_S:
             self._broken("deadlines are kept", f"an event after {timeout_ms} ms")
 
     def _over(self, end: str, **fields: str) -> None:
         self.is_over = True
         self.end = end
+        self.ended_at = self._time()
         self._note(end, **fields)
         self.on_end()
 

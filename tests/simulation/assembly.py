@@ -211,6 +211,11 @@ class Router:
         self.clock.end()
 
     @property
+    def weights(self) -> dict[str, float]:
+        """Of tenants that have one."""
+        return {entry.tenant: entry.weight for entry in self.rules.queue.tenant_weights}
+
+    @property
     def waiting(self) -> int:
         return self.admission.waiting
 

@@ -9,6 +9,8 @@ from services.shared.errors import Code
 from services.shared.stream.generation import Generation
 from tests.simulation.asked import Asked, Rules, Submit
 from tests.simulation.judge import Judge
+from tests.simulation.parameters import ClientParameters
+from tests.simulation.plain_requests import PlainRequests
 from tests.simulation.requests import Requests
 from tests.simulation.unread import unread
 from tests.simulation.virtual_time import VirtualLoop
@@ -24,7 +26,7 @@ class Surroundings:
     loop: VirtualLoop
     judge: Judge
     rules: Rules
-    requests: Requests
+    requests: Requests | PlainRequests
     submit: Submit
 
 
@@ -36,20 +38,25 @@ class Client:
         reads: a client that does not has its events wait, merged.
     """
 
-    def __init__(self, name: str, tenant: str, random: Random, around: Surroundings) -> None:
+    def __init__(
+        self, name: str, parameters: ClientParameters, random: Random, around: Surroundings
+    ) -> None:
         self.name = name
-        self.tenant = tenant
+        self.tenant = parameters.tenant
         self.asked: list[Asked] = []
         self.reads = True
         self._random = random
         self._around = around
-        self._left = 0
-        self._think_s = 0.0
+        self._left = parameters.generations
+        self._think_s = parameters.think_s
         self._has_stopped = False
 
-    def begin(self, generations: int, think_s: float) -> None:
-        self._left, self._think_s = generations, think_s
+    def begin(self) -> None:
         self._pause(self._think_s)
+
+    def pause(self) -> None:
+        """Asks for nothing new; what failed may be asked again."""
+        self._left = 0
 
     def stop(self) -> None:
         """Asks for nothing more."""

@@ -53,7 +53,7 @@ class Hearing:
 
     def fault(self, fault: str) -> None:
         self.life.judge.saw("breach of the protocol")
-        self.life.legs.failures[self.name] += 1
+        self.life.legs.blame(self.name)
         self.life.router.tell_fault(self.name, fault)
 
     def _describe(self, connection: object) -> None:

@@ -65,7 +65,7 @@ class RouterInvariants:
         since = figures.ejection.since
         was, self._ejected_at[figures.name] = self._ejected_at.get(figures.name, since), since
         if since != was and figures.ejection.cause is Cause.FAILURE:
-            failures = self._life.legs.failures[figures.name]
+            failures = self._life.legs.last_row.get(figures.name, 0)
             threshold = self._life.router.rules.health.ejection_threshold
             if failures < threshold:
                 text = f"{figures.name} after {failures} failures in a row of {threshold}"

@@ -56,9 +56,9 @@ class Legs:
     """Those of one router.
 
     Attributes:
-        sent: how often each generation was.
+        sent_at: when each generation was, first.
         retries: times that a generation was sent after a failure.
-        failures: of each replica by its own fault, since the last generation that finished there.
+        last_row: the last failure of each replica by its own fault was the how manieth in a row.
         cached_at: what the router knows to be cached of a generation at a replica.
     """
 
@@ -68,12 +68,13 @@ class Legs:
         self._open: dict[str, Sent] = {}
         self._failed: dict[str, Place] = {}  # since the last token
         self._epochs: Counter[str] = Counter()
-        self.sent: Counter[str] = Counter()
+        self.sent_at: dict[str, float] = {}
         self.retries = 0
         self._after_failure: dict[str, None] = {}
         self._refused = 0
         self._deadlines: dict[str, float] = {}
-        self.failures: Counter[str] = Counter()
+        self._in_a_row: Counter[str] = Counter()
+        self.last_row: dict[str, int] = {}
         self.cached_at: Cached = _nothing
 
     def asked(self, generation: Generation) -> None:
@@ -112,7 +113,7 @@ class Legs:
         if self._failed.get(request_id) == place:
             self._judge.broken("not where it just failed", f"{request_id} went to {place} again")
         self._check_deadline(generation)
-        self.sent[request_id] += 1
+        self.sent_at.setdefault(request_id, self._time())
         if request_id in self._after_failure:
             self.retries += 1
         self._after_failure.pop(request_id, None)
@@ -144,11 +145,17 @@ class Legs:
             sent.bring(len(event.ids))
             self._failed.pop(submission.generation.request_id, None)
         elif isinstance(event, Failed):
-            self.failures[sent.place[0]] += event.code in BLAMED
+            if event.code in BLAMED:
+                self.blame(sent.place[0])
             self._fail(submission)
         elif isinstance(event, Finished):
-            self.failures[sent.place[0]] = 0
+            self._in_a_row[sent.place[0]] = 0
             self._close(submission)
+
+    def blame(self, name: str) -> None:
+        """The replica failed by its own fault."""
+        self._in_a_row[name] += 1
+        self.last_row[name] = self._in_a_row[name]
 
     def _check_deadline(self, generation: Generation) -> None:
         """A replica is told how much time is left, not how much there was."""

@@ -1,13 +1,12 @@
-"""What a world is made of: drawn from its seed, and from nothing else."""
+"""What a world is made of."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from random import Random
 
 from services.router.demand import Lane
-
-CONTEXT_LENGTH = 384
+from tests.simulation.router_rules import RouterRules
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,11 +34,37 @@ class EngineParameters:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TenantParameters:
-    """Who asks, with its share and how much it asks for."""
+class ClientParameters:
+    """One client.
 
-    name: str
-    weight: float
+    Args:
+        generations: that it asks for, one after the other.
+        think_s: between two of them, on average.
+    """
+
+    tenant: str
+    generations: int
+    think_s: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mix:
+    """Generations of all kinds; outputs have `max_tokens` at most."""
+
+    max_tokens: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Backlog:
+    """Always more plain generations than there is room for, prompts up to so many tokens.
+
+    Args:
+        light: the tenant that asks for little.
+    """
+
+    prompt_tokens: Mapping[str, int]
+    max_tokens: int
+    light: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,64 +72,20 @@ class WorldParameters:
     """One world.
 
     Args:
-        generations: that each client asks for, one after the other.
-        think_s: between two of them, on average.
         duration_s: how long clients ask and faults happen.
         delay_s: of the network, on average.
-        has_faults: about one world in ten has none.
     """
 
     seed: int
     engines: tuple[EngineParameters, ...]
-    tenants: tuple[TenantParameters, ...]
-    clients: int
-    generations: int
-    think_s: float
-    max_tokens: int
+    clients: tuple[ClientParameters, ...]
+    requests: Mix | Backlog
+    rules: RouterRules
     duration_s: float
     delay_s: float
     has_faults: bool
 
-
-def world_of(seed: int) -> WorldParameters:
-    random = Random(f"world {seed}")
-    block_size = random.choice((4, 8, 16))
-    pools = [round(8 * 50 ** random.random()) for _ in range(random.randint(1, 8))]
-    context_length = min(CONTEXT_LENGTH, min(pools) * block_size)
-    duration_s = random.uniform(3, 20)
-    clients = round(40 ** random.random())
-    generations = max(1, min(8, 80 // clients))
-    return WorldParameters(
-        seed=seed,
-        engines=tuple(_engine(random, blocks, block_size, context_length) for blocks in pools),
-        tenants=tuple(
-            TenantParameters(name=f"tenant-{number}", weight=random.choice((1, 1, 2, 4)))
-            for number in range(random.randint(1, 4))
-        ),
-        clients=clients,
-        generations=generations,
-        think_s=duration_s / generations / 2,
-        max_tokens=random.choice((8, 24, 64)),
-        duration_s=duration_s,
-        delay_s=random.choice((0.0002, 0.001, 0.01)),
-        has_faults=random.random() > 0.1,
-    )
-
-
-def _engine(random: Random, blocks: int, block_size: int, context_length: int) -> EngineParameters:
-    slow = random.random() < 0.25
-    step_s = random.uniform(0.015, 0.05) if slow else random.uniform(0.001, 0.015)
-    max_batch_size = random.choice((1, 2, 4, 8, 16))
-    return EngineParameters(
-        blocks=blocks,
-        block_size=block_size,
-        context_length=context_length,
-        step_s=step_s,
-        token_s=step_s / 50,
-        coalesce_s=random.choice((0, 0, 0.005, 0.05)),
-        startup_s=random.uniform(0.05, 1),
-        max_batch_size=max_batch_size,
-        token_budget=random.choice((16, 32, 64, 256)),
-        max_concurrency=random.choice((max_batch_size, 2 * max_batch_size, 64)),
-        pool=random.choice((None, None, None, None, Lane.SHORT, Lane.LONG)),
-    )
+    @property
+    def context_length(self) -> int:
+        """Tokens that prompt and output may have together, at any engine."""
+        return min(engine.context_length for engine in self.engines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 
@@ -10,7 +11,6 @@ from services.router.health import HealthRules
 from services.router.policies import PolicyName
 from services.router.queue_settings import QueueSettings, TenantWeight
 from services.router.retry_budget import RetryRules
-from tests.simulation.parameters import TenantParameters
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,12 +23,13 @@ class RouterRules:
     balancing: BalancingSettings
 
 
-def rules_of(random: Random, tenants: tuple[TenantParameters, ...]) -> RouterRules:
+def rules_of(random: Random, weights: Mapping[str, float]) -> RouterRules:
+    """Args: weights: of the tenants."""
     return RouterRules(
         health=_health(random),
-        queue=_queue(random, tenants),
+        queue=_queue(random, weights),
         retry=_retry(random),
-        balancing=_balancing(random),
+        balancing=balancing_of(random),
     )
 
 
@@ -47,7 +48,7 @@ def _health(random: Random) -> HealthRules:
     )
 
 
-def _queue(random: Random, tenants: tuple[TenantParameters, ...]) -> QueueSettings:
+def _queue(random: Random, weights: Mapping[str, float]) -> QueueSettings:
     return QueueSettings(
         max_waiting=random.choice((0, 2, 16, 2048)),
         wait_for_replica_s=random.choice((0, 2, 20)),
@@ -55,7 +56,7 @@ def _queue(random: Random, tenants: tuple[TenantParameters, ...]) -> QueueSettin
         short_window_tokens=random.choice((8, 64, 8192)),
         long_window_tokens=random.choice((64, 16384)),
         tenant_weights=tuple(
-            TenantWeight(tenant=tenant.name, weight=tenant.weight) for tenant in tenants
+            TenantWeight(tenant=name, weight=weight) for name, weight in weights.items()
         ),
     )
 
@@ -64,7 +65,7 @@ def _retry(random: Random) -> RetryRules:
     return RetryRules(share=random.choice((0, 0.2, 1)), burst=random.choice((0, 3, 1000)))
 
 
-def _balancing(random: Random) -> BalancingSettings:
+def balancing_of(random: Random) -> BalancingSettings:
     return BalancingSettings(
         policy=random.choice(list(PolicyName)), long_prompt_tokens=random.choice((32, 128, 4096))
     )

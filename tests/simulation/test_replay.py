@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.simulation.faults.router import ClockJump
+from tests.simulation.mixed_world import mixed_world
+from tests.simulation.world import World
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -29,3 +33,16 @@ def test_the_same_seed_gives_the_same_history(seed: int, tmp_path: Path) -> None
     first = history(seed, 1, tmp_path)
     assert first.count(b"\n") > 50
     assert first == history(seed, 2, tmp_path)
+
+
+def entries(seed: int, jumps: int) -> list[str]:
+    world = World(mixed_world(seed), without=["clock jump"])
+    jump = ClockJump(world, world.random("jumps"))
+    for number in range(jumps):
+        world.loop.call_later(number / 2, jump.strike)
+    return list(world.run().history.lines())
+
+
+@pytest.mark.parametrize("seed", [3, 22])
+def test_a_wall_clock_that_jumps_changes_nothing(seed: int) -> None:
+    assert entries(seed, jumps=20) == entries(seed, jumps=0)

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import heapq
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import Context
+from functools import partial
+from typing import TypeVarTuple, Unpack
+
+Ts = TypeVarTuple("Ts")
 
 START_S = 1000.0
 """Where time begins; not at 0, so that a time is never mistaken for none."""
@@ -26,6 +32,26 @@ class _NothingToWaitFor:
         return []
 
 
+class _Timer(asyncio.TimerHandle):
+    """Of those of one moment the first asked for comes first."""
+
+    _scheduled: bool
+
+    def __init__(
+        self,
+        when: float,
+        number: int,
+        callback: Callable[[], object],
+        loop: asyncio.AbstractEventLoop,
+        context: Context | None,
+    ) -> None:
+        super().__init__(when, callback, (), loop, context)
+        self._order = (when, number)
+
+    def __lt__(self, other: object) -> bool:
+        return isinstance(other, _Timer) and self._order < other._order
+
+
 class VirtualLoop(asyncio.BaseEventLoop):
     """Knows no sockets, threads or processes; a second passes as soon as nobody needs it.
 
@@ -33,19 +59,34 @@ class VirtualLoop(asyncio.BaseEventLoop):
         wall_offset_s: how far the wall clock has been set forward.
     """
 
+    _scheduled: list[asyncio.TimerHandle]
+
     def __init__(self) -> None:
         super().__init__()
         self.now = START_S
         self.wall_offset_s = 0.0
+        self._count = 0
         self._selector = _NothingToWaitFor(self)
 
     def time(self) -> float:
         return self.now
 
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: *Ts,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        self._count += 1
+        timer = _Timer(when, self._count, partial(callback, *args), self, context)
+        heapq.heappush(self._scheduled, timer)
+        timer._scheduled = True
+        return timer
+
     def timers(self) -> list[asyncio.TimerHandle]:
         """Calls that are still to come."""
-        scheduled: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]
-        return [timer for timer in scheduled if not timer.cancelled()]
+        return [timer for timer in self._scheduled if not timer.cancelled()]
 
     def run_until(self, task: asyncio.Task[None]) -> None:
         """Runs until the task has ended or `stop` is called; what is left then is cancelled."""

@@ -14,6 +14,7 @@ from tests.simulation.assembly import engine_parts, identity
 from tests.simulation.clients import Client, Surroundings
 from tests.simulation.engine import Host, Process
 from tests.simulation.engine_invariants import check_blocks, check_idle
+from tests.simulation.fairness import Fairness
 from tests.simulation.front import Front, Life
 from tests.simulation.history import History
 from tests.simulation.invariants import RouterInvariants
@@ -21,9 +22,9 @@ from tests.simulation.judge import Judge, Violation
 from tests.simulation.logs import logged_bugs
 from tests.simulation.nemesis import Nemesis
 from tests.simulation.network import Line
-from tests.simulation.parameters import EngineParameters, WorldParameters, world_of
+from tests.simulation.parameters import Backlog, EngineParameters, Mix, WorldParameters
+from tests.simulation.plain_requests import PlainRequests
 from tests.simulation.requests import Requests
-from tests.simulation.router_rules import rules_of
 from tests.simulation.virtual_time import VirtualLoop, clocks_of
 
 STARTED_S = 1.5
@@ -42,12 +43,13 @@ FAILURES = CALM_FAILURES | {Code.UNAVAILABLE, Code.DATA_LOSS}
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of a world."""
+    """What became of a world; `faults` are those it had."""
 
     seed: int
     violation: Violation | None
     judge: Judge
     history: History
+    faults: list[str]
 
 
 class World:
@@ -67,7 +69,6 @@ class World:
         self.identity = identity(parameters.engines[0].block_size)
         self.nemesis = Nemesis(self, without)
         self.clients = self._clients()
-        self.rules = rules_of(self.random("rules"), parameters.tenants)
         self.invariants: RouterInvariants | None = None
         self._lives = 0
         self._tasks: list[asyncio.Task[None]] = []
@@ -83,7 +84,8 @@ class World:
             task = self.loop.create_task(self._live())
             self.loop.run_until(task)
             self.loop.close()
-        return Verdict(self.parameters.seed, self.judge.violation, self.judge, self.history)
+        violation, faults = self.judge.violation, self.nemesis.names
+        return Verdict(self.parameters.seed, violation, self.judge, self.history, faults)
 
     def check(self) -> None:
         """After each step."""
@@ -94,7 +96,7 @@ class World:
         """A new router takes the place of the one that ended."""
         self._lives += 1
         random = self.random(f"router {self._lives}")
-        life = Life(self.loop, random, self.judge, self.rules)
+        life = Life(self.loop, random, self.judge, self.parameters.rules)
         self.front.life = life
         self.invariants = RouterInvariants(life, self.judge)
         for host in self.hosts:
@@ -112,15 +114,20 @@ class World:
             self.add_host(parameters)
         self.start_router()
         await asyncio.sleep(STARTED_S)
+        began = self.loop.time()
         for client in self.clients:
-            client.begin(self.parameters.generations, self.parameters.think_s)
+            client.begin()
         self.nemesis.begin()
         await asyncio.sleep(self.parameters.duration_s)
         self.nemesis.end()
+        ended = self.loop.time()
+        for client in self.clients:
+            client.pause()
         await asyncio.sleep(PATIENCE_S)
         for client in self.clients:
             client.stop()
         await asyncio.sleep(QUIET_S)
+        self._check_fairness(began, ended)
         await self._end()
 
     async def _end(self) -> None:
@@ -143,6 +150,12 @@ class World:
         if timers := self.loop.timers():
             self.judge.broken("nothing is left", f"{len(timers)} timers, as {timers[0]}")
 
+    def _check_fairness(self, began: float, ended: float) -> None:
+        backlog, life = self.parameters.requests, self.front.life
+        if isinstance(backlog, Backlog) and life is not None:
+            fairness = Fairness(backlog, life.router.weights, began, self.judge)
+            fairness.check(self.clients, life.legs, ended)
+
     def _check_ends(self) -> None:
         for client in self.clients:
             for asked in client.asked:
@@ -151,28 +164,25 @@ class World:
                     self.judge.broken("every generation ends", f"{name} has no end")
 
     def _clients(self) -> list[Client]:
-        parameters = self.parameters
-        context_length = min(engine.context_length for engine in parameters.engines)
-        random = self.random("clients")
         around = Surroundings(
             loop=self.loop,
             judge=self.judge,
-            rules=Rules(
-                context_length=context_length,
-                failures=self._failures(),
-            ),
-            requests=Requests(random, context_length, parameters.max_tokens),
+            rules=Rules(context_length=self.parameters.context_length, failures=self._failures()),
+            requests=self._requests(),
             submit=self.front.submit,
         )
         return [
-            Client(
-                f"client-{number}",
-                random.choice(parameters.tenants).name,
-                self.random(f"client {number}"),
-                around,
-            )
-            for number in range(parameters.clients)
+            Client(f"client-{number}", client, self.random(f"client {number}"), around)
+            for number, client in enumerate(self.parameters.clients)
         ]
+
+    def _requests(self) -> Requests | PlainRequests:
+        match self.parameters.requests:
+            case Mix(max_tokens=max_tokens):
+                context_length = self.parameters.context_length
+                return Requests(self.random("prompts"), context_length, max_tokens)
+            case Backlog() as backlog:
+                return PlainRequests(backlog)
 
     def add_host(self, parameters: EngineParameters) -> None:
         """A new engine, which the router knows from now on."""
@@ -207,7 +217,3 @@ class World:
     def _crashed(self, _: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
         error = context.get("exception")
         self.judge.broken("no bug", f"{context['message']}: {error!r}")
-
-
-def run_world(seed: int, without: Iterable[str] = ()) -> Verdict:
-    return World(world_of(seed), without).run()

@@ -11,11 +11,11 @@ class Burst(Fault):
     """A tenant asks for much at once."""
 
     def strike(self) -> bool:
-        tenant = self.random.choice(self.world.parameters.tenants).name
+        tenant = self.random.choice(self.world.clients).tenant
         clients = [client for client in self.world.clients if client.tenant == tenant]
-        for _ in range(self.random.randint(5, BURST) if clients else 0):
+        for _ in range(self.random.randint(5, BURST)):
             self.random.choice(clients).ask()
-        return bool(clients)
+        return True
 
 
 class Leave(Fault):

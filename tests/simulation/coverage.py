@@ -1,0 +1,34 @@
+"""What must happen in some of many worlds: without it they would test less than they say."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from services.router.status import Status
+from services.shared.errors import Code
+from tests.simulation.faults.catalogue import FAULTS
+from tests.simulation.refusals import REFUSALS
+
+CODES = (
+    Code.UNAVAILABLE,
+    Code.RESOURCE_EXHAUSTED,
+    Code.DEADLINE_EXCEEDED,
+    Code.NOT_FOUND,
+    Code.INVALID_ARGUMENT,
+)
+
+# No router is behind a router here, so none is LOOPED.
+EXPECTED = (
+    *(f"fault {name}" for name in FAULTS),
+    *(f"status {status.value}" for status in Status if status is not Status.LOOPED),
+    *(f"code {code.name}" for code in CODES),
+    *(f"refusal {name}" for name in REFUSALS),
+    "breach of the protocol",
+    "late events of what was lost",
+    "late events of what was cancelled",
+    "lost block events",
+)
+
+
+def never_seen(seen: Counter[str]) -> list[str]:
+    return [what for what in EXPECTED if not seen[what]]

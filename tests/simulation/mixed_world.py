@@ -1,0 +1,63 @@
+"""Worlds in which everything differs and, in most of them, much goes wrong."""
+
+from __future__ import annotations
+
+from random import Random
+
+from services.router.demand import Lane
+from tests.simulation.parameters import ClientParameters, EngineParameters, Mix, WorldParameters
+from tests.simulation.router_rules import rules_of
+
+CONTEXT_LENGTH = 384
+
+
+def mixed_world(seed: int) -> WorldParameters:
+    random = Random(f"world {seed}")
+    block_size = random.choice((4, 8, 16))
+    pools = [round(8 * 50 ** random.random()) for _ in range(random.randint(1, 8))]
+    context_length = min(CONTEXT_LENGTH, min(pools) * block_size)
+    duration_s = random.uniform(3, 20)
+    weights = {f"tenant-{n}": random.choice((1, 1, 2, 4)) for n in range(random.randint(1, 4))}
+    return WorldParameters(
+        seed=seed,
+        engines=tuple(_engine(random, blocks, block_size, context_length) for blocks in pools),
+        clients=_clients(random, list(weights), duration_s),
+        requests=Mix(max_tokens=random.choice((8, 24, 64))),
+        rules=rules_of(Random(f"rules {seed}"), weights),
+        duration_s=duration_s,
+        delay_s=random.choice((0.0002, 0.001, 0.01)),
+        has_faults=random.random() > 0.1,
+    )
+
+
+def _clients(random: Random, tenants: list[str], duration_s: float) -> tuple[ClientParameters, ...]:
+    count = round(40 ** random.random())
+    generations = max(1, min(8, 80 // count))
+    hurry = random.choice((1, 2, 20))
+    return tuple(
+        ClientParameters(
+            tenant=random.choice(tenants),
+            generations=generations,
+            think_s=duration_s / generations / hurry,
+        )
+        for _ in range(count)
+    )
+
+
+def _engine(random: Random, blocks: int, block_size: int, context_length: int) -> EngineParameters:
+    slow = random.random() < 0.25
+    step_s = random.uniform(0.015, 0.05) if slow else random.uniform(0.001, 0.015)
+    max_batch_size = random.choice((1, 2, 4, 8, 16))
+    return EngineParameters(
+        blocks=blocks,
+        block_size=block_size,
+        context_length=context_length,
+        step_s=step_s,
+        token_s=step_s / 50,
+        coalesce_s=random.choice((0, 0, 0.005, 0.05)),
+        startup_s=random.uniform(0.05, 1),
+        max_batch_size=max_batch_size,
+        token_budget=random.choice((16, 32, 64, 256)),
+        max_concurrency=random.choice((max_batch_size, 2 * max_batch_size, 64)),
+        pool=random.choice((None, None, None, None, Lane.SHORT, Lane.LONG)),
+    )
