@@ -49,6 +49,7 @@ bench: $(VENV)/ready $(BENCH_VENV)/ready model
 
 clients: $(VENV)/ready model
 	PYTHONPATH=.:stubs $(BIN)/python -m clients
+	PYTHONPATH=.:stubs $(BIN)/python -m clients --kill
 
 # An engine is killed after each token of a generation, with the real model: some minutes.
 kill-matrix: $(VENV)/ready model

@@ -1,6 +1,6 @@
 """Installs the clients, runs each against the services, and prints a table.
 
-usage: python -m clients [NAME ...]
+usage: python -m clients [--kill] [NAME ...]
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 
 from clients.backends import Backends
 from clients.client import Backend, Client
+from clients.continuation import continuation
 from clients.installation import CACHE, ROOT, NotInstalled
 from clients.run import Run, Verdict
 from clients.table import CLIENTS
@@ -19,6 +20,7 @@ from services.shared.model_folder import ModelFolder
 
 MODEL = ROOT / ".cache" / "models" / "smollm2-135m-instruct"
 HEADS = ("client", "version", "protocol", "answered by", "prompt", "answer", "tool round trip")
+INTERRUPTED = ("claude-code", "codex", "opencode")
 
 Row = tuple[str, ...]
 
@@ -28,10 +30,42 @@ def main() -> int:
     names = [client.name for client in CLIENTS]
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(names))
     parser.add_argument("--model", type=Path, default=MODEL, help="folder of the small model")
+    parser.add_argument(
+        "--kill",
+        action="store_true",
+        help="the engine is killed in the middle of the answer, which must not show it; "
+        f"without a name: {', '.join(INTERRUPTED)}",
+    )
     options = parser.parse_args()
     if unknown := sorted({*options.names} - {*names}):
         parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(names)}")
     chosen = [client for client in CLIENTS if not options.names or client.name in options.names]
+    return _interrupted(chosen, options) if options.kill else _answered(chosen, options)
+
+
+def _interrupted(chosen: Sequence[Client], options: argparse.Namespace) -> int:
+    faults = []
+    for client in chosen:
+        if not options.names and client.name not in INTERRUPTED:
+            continue
+        _say(f"-- {client.name} {client.version}, its engine killed in the middle of the answer")
+        verdict = _continued(client, ModelFolder(options.model))
+        _say(f"   {verdict}")
+        if verdict.fault is not None:
+            faults.append(f"{client.name}: {verdict.fault}")
+    _say("\n".join(faults) or "all passed")
+    return 1 if faults else 0
+
+
+def _continued(client: Client, model: ModelFolder) -> Verdict:
+    try:
+        client.source.install()
+    except NotInstalled as error:
+        return Verdict(f"not installed: {error}")
+    return continuation(client, model, CACHE / "stacks" / "interrupted")
+
+
+def _answered(chosen: Sequence[Client], options: argparse.Namespace) -> int:
     rows: list[Row] = []
     faults: list[str] = []
     with Backends(ModelFolder(options.model), CACHE / "stacks") as backends:

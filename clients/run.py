@@ -63,6 +63,10 @@ class Run:
         prompt_tokens = max((request.get("prompt_tokens", 0) for request in requests), default=0)
         return Verdict(self._fault(status, requests), prompt_tokens)
 
+    def said(self) -> str:
+        """What it printed, the last time."""
+        return self._log("out").read_text(errors="replace")
+
     def _run(self, home: Path) -> int:
         LOGS.mkdir(parents=True, exist_ok=True)
         with self._log("out").open("wb") as stdout, self._log("err").open("wb") as stderr:
