@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 
 from services.router.absences import Absences
+from services.router.admission_rules import AdmissionRules
 from services.router.balancer import Balancer, Decision
 from services.router.candidate import Snapshot
 from services.router.clock import Clock
@@ -17,21 +18,6 @@ from services.router.total_load import QueueLoad
 from services.router.waiting import Applicant, Waiting
 from services.router.waiting_limit import WaitingLimit
 from services.shared.errors import ServiceError, Unavailable
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AdmissionRules:
-    """Bounds of waiting.
-
-    Args:
-        max_waiting: new generations that wait at a time.
-        wait_for_replica_s: how long those that were taken wait for a replica while there is none.
-        tenant_weights: shares of tenants against the others'; 1 for who is not named.
-    """
-
-    max_waiting: int = 2048
-    wait_for_replica_s: float = 30.0
-    tenant_weights: Mapping[str, float] = field(default_factory=dict)
 
 
 class Admission:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from services.router.admission import AdmissionRules
+from services.router.admission_rules import AdmissionRules
 from services.router.demand import Lane
 from services.router.room import RoomRules
 from services.shared.bounds import at_least, within

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from services.router.admission import Admission, AdmissionRules
+from services.router.admission import Admission
+from services.router.admission_rules import AdmissionRules
 from services.router.balancer import Decision
 from services.router.demand import Demand, Lane
 from services.router.fleet import Fleet

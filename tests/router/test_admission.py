@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.router.admission import AdmissionRules
+from services.router.admission_rules import AdmissionRules
 from services.router.demand import Lane
 from services.shared.errors import NotFound, Overloaded, Unavailable
 from services.shared.stream.generation import PriorityClass

@@ -9,7 +9,7 @@ from types import FrameType
 
 import pytest
 
-from services.router.admission import AdmissionRules
+from services.router.admission_rules import AdmissionRules
 from services.router.demand import Demand, Lane
 from services.shared.errors import Overloaded
 from tests.router.bureau import Bureau, Visitor, demand

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from services.router.admission import AdmissionRules
+from services.router.admission_rules import AdmissionRules
 from services.router.demand import Demand, Lane
 from services.router.status import TAKING
 from services.shared.errors import Overloaded, Unavailable
