@@ -207,6 +207,21 @@ def test_a_replica_that_does_not_come_in_time_is_waited_for_no_longer() -> None:
     assert bureau.admission.waiting == 0
 
 
+def test_each_absence_is_waited_out_from_its_own_beginning() -> None:
+    bureau = Bureau(rules=AdmissionRules(wait_for_replica_s=5))
+    for _ in range(2):
+        running = bureau.fill()
+        kept = bureau.enter(demand())
+        bureau.die("a")
+        for visitor in running:
+            bureau.finish(visitor)
+        bureau.clock.pass_time(3)
+        assert kept.waits
+        bureau.come("a")
+        bureau.admission.pump()
+        bureau.finish(kept)
+
+
 def test_where_no_replica_is_waited_for_the_loss_is_told_at_once() -> None:
     bureau = Bureau(rules=AdmissionRules(wait_for_replica_s=0))
     bureau.fill()
@@ -349,6 +364,24 @@ def test_the_use_of_a_lane_that_others_cannot_use_is_no_debt() -> None:
     for _ in range(2):
         bureau.begin(bureau.went[-1])
     assert [visitor.demand.tenant for visitor in bureau.went] == ["a", "a", "b"]
+
+
+def test_a_lane_that_had_no_room_does_not_take_all_turns_of_its_tenant_later() -> None:
+    bureau = Bureau(window=100)
+    running = bureau.fill()
+    bureau.finish(running[0])
+    blocking = bureau.enter(demand("a", 95, lane=Lane.LONG))
+    for lane in (Lane.LONG, Lane.SHORT):
+        for _ in range(9):
+            bureau.enter(demand("a", 10, output=90, lane=lane))
+    for visitor in running[1:6]:
+        bureau.finish(visitor)
+    assert [visitor.demand.lane for visitor in bureau.went] == [Lane.LONG, *[Lane.SHORT] * 5]
+    bureau.went.clear()
+    bureau.begin(blocking)
+    for visitor in running[6:]:
+        bureau.finish(visitor)
+    assert {visitor.demand.lane for visitor in bureau.went} == set(Lane)
 
 
 def test_a_new_one_goes_where_no_returning_one_could() -> None:
