@@ -75,7 +75,8 @@ class ClientSession:
         if self._load is None:
             raise Unavailable(f"{self.name} is not reachable")
         generation = submission.generation
-        stream_id = self._streams.open(submission.sink, len(generation.generated_ids))
+        known, limit = len(generation.generated_ids), generation.stopping.max_tokens
+        stream_id = self._streams.open(submission.sink, known, limit)
         self._commands.put(
             pb.SessionRequest(
                 submit=pb.Submit(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from math import inf
 
 from services.shared.errors import Code
 from services.shared.stream.events import (
@@ -24,21 +25,23 @@ _log = logging.getLogger(__name__)
 
 
 class _Stream:
-    """One generation: where its events go and which position comes next."""
+    """One generation: where its events go, which position comes next, and how many there are."""
 
-    __slots__ = ("delivered", "next_position", "sink")
+    __slots__ = ("delivered", "limit", "next_position", "sink")
 
-    def __init__(self, sink: Sink, delivered: int) -> None:
+    def __init__(self, sink: Sink, delivered: int, limit: float) -> None:
         self.sink = sink
         self.delivered = delivered
+        self.limit = limit
         self.next_position = NOT_ACCEPTED
 
 
 class OpenStreams:
     """Passes each event to the generation that it belongs to and believes no server.
 
-    A server that skips or repeats a position, has tokens before it has accepted, or ends an output
-    that is not complete fails that generation with DATA_LOSS, retryable. Events of streams that it
+    A server that skips or repeats a position, has tokens before it has accepted or more than were
+    asked for, or ends an output that is not complete fails that generation with DATA_LOSS,
+    retryable. Events of streams that it
     was never sent are dropped and told once per session. Both are logged with the server's name.
     Events that come after a cancel are dropped.
 
@@ -68,10 +71,16 @@ class OpenStreams:
     def __len__(self) -> int:
         return len(self._streams)
 
-    def open(self, sink: Sink, delivered: int) -> int:
-        """A new stream, `delivered` of whose tokens are known; its ID is above all before it."""
+    def open(self, sink: Sink, delivered: int, limit: int | None = None) -> int:
+        """A new stream; its ID is above all before it.
+
+        Args:
+            sink: where its events go.
+            delivered: tokens that are known.
+            limit: tokens that there may be, these included.
+        """
         stream_id, self._next_id = self._next_id, self._next_id + 1
-        self._streams[stream_id] = _Stream(sink, delivered)
+        self._streams[stream_id] = _Stream(sink, delivered, inf if limit is None else limit)
         return stream_id
 
     def cancel(self, stream_id: int, reason: CancelReason) -> None:
@@ -87,7 +96,11 @@ class OpenStreams:
             if stream is None:
                 self._unclaimed(stream_id)
             elif isinstance(event, Tokens) and event.first_position == stream.next_position:
-                stream.next_position += len(event.ids)
+                end = event.first_position + len(event.ids)
+                if end > stream.limit:
+                    self._break(stream_id, stream, f"{end} tokens of {stream.limit} at most")
+                    continue
+                stream.next_position = end
                 stream.sink(event)
             else:
                 self._rare(stream_id, stream, event)

@@ -59,7 +59,9 @@ async def test_positions_go_on_from_the_generated_ids() -> None:
     puppet, recorder = Puppet(), Recorder()
     end = replace(FINISHED, usage=replace(USAGE, completion_tokens=5))
     async with puppet_server(puppet) as address, client(address) as session:
-        generation = replace(submission("x", recorder).generation, generated_ids=[8, 9])
+        generation = replace(
+            submission("x", recorder, max_tokens=5).generation, generated_ids=[8, 9]
+        )
         session.submit(Submission(generation, "", recorder))
         puppet.say((0, ACCEPTED), (0, Tokens(2, [5, 6])), (0, Tokens(4, [7])), (0, end))
         assert await recorder.ended() == end

@@ -39,9 +39,9 @@ class Client:
             "server", lambda *cancel: self.cancels.append(cancel), self.faults.append
         )
 
-    def open(self, delivered: int = 0) -> tuple[int, Recorder]:
+    def open(self, delivered: int = 0, limit: int | None = None) -> tuple[int, Recorder]:
         recorder = Recorder()
-        return self.streams.open(recorder, delivered), recorder
+        return self.streams.open(recorder, delivered, limit), recorder
 
 
 @pytest.mark.parametrize(
@@ -49,6 +49,7 @@ class Client:
     [
         ([ACCEPTED, Tokens(0, [5]), Tokens(0, [5])], "position 0 instead of 1"),
         ([ACCEPTED, Tokens(0, [5]), Tokens(2, [5])], "position 2 instead of 1"),
+        ([ACCEPTED, Tokens(0, [5]), Tokens(1, [5, 5])], "3 tokens of 2 at most"),
         ([ACCEPTED, ACCEPTED], "a second Accepted"),
         ([ACCEPTED, Tokens(0, [5]), LATE], "the end of 2 tokens after 1"),
         ([Tokens(0, [5])], "Tokens before Accepted"),
@@ -60,7 +61,7 @@ def test_a_stream_that_is_not_as_it_should_be_fails_alone_and_names_the_server(
     events: list[Event | Refused], wrong: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     client = Client()
-    (bad, failing), (good, other) = client.open(), client.open()
+    (bad, failing), (good, other) = client.open(limit=2), client.open(limit=1)
     client.streams.receive([(bad, event) for event in events])
     client.streams.receive([(bad, Tokens(1, [7])), (bad, FINISHED)])
     client.streams.receive([(good, ACCEPTED), (good, Tokens(0, [5])), (good, FINISHED)])
