@@ -34,6 +34,8 @@ class SpanEntry:
             "output_tokens": len(outcome.output_ids),
             "output_digest": token_digest(outcome.output_ids),
         }
+        if outcome.setback is not None:
+            figures["setback"] = outcome.setback
         if outcome.error is not None:
             figures["error"] = outcome.error
             self._span.fail(outcome.error)

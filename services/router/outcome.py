@@ -19,6 +19,7 @@ class Outcome:
         replica: the last that had it, where one had.
         routed: why that one.
         attempts: replicas that it was sent to.
+        setback: the text of the last failure of a replica; None where none failed it.
         output_ids: what went through.
     """
 
@@ -27,6 +28,7 @@ class Outcome:
     replica: str = ""
     routed: str = ""
     attempts: int
+    setback: str | None = None
     output_ids: Sequence[int]
 
 

@@ -283,6 +283,7 @@ class Relayed:
                 replica=last.replica.name if last else "",
                 routed=last.routed if last else "",
                 attempts=self._legs,
+                setback=self._setbacks.cause.message if self._setbacks.cause else None,
                 output_ids=self._ids,
             )
         )

@@ -27,6 +27,7 @@ def test_a_generation_leaves_one_line_with_its_trace_and_figures(
             replica="a:1",
             routed="why",
             attempts=2,
+            setback="the session ended",
             output_ids=[7],
         )
     )
@@ -38,6 +39,7 @@ def test_a_generation_leaves_one_line_with_its_trace_and_figures(
         "replica": "a:1",
         "routed": "why",
         "attempts": 2,
+        "setback": "the session ended",
         "prompt_tokens": 2,
         "prompt_digest": token_digest([5, 6]),
         "output_tokens": 1,

@@ -50,7 +50,8 @@ def test_a_loss_before_the_first_token_is_made_good_elsewhere(accepted: bool) ->
     assert isinstance(recorder.last, Finished)
     seed = world.sources["b"].submitted[0].generation.sampling.seed
     assert seed == (SEED if accepted else None)
-    assert world.outcomes[0].attempts == 2
+    (outcome,) = world.outcomes
+    assert (outcome.attempts, outcome.replica, outcome.setback) == (2, "b", "the session ended")
     assert world.outstanding() == {"a": 0, "b": 0}
 
 
