@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from services.shared.errors import Code, ServiceError
@@ -11,7 +11,7 @@ from services.shared.stream.events import Accepted, CancelReason, Event, Failed,
 from services.shared.stream.generation import Generation
 from services.shared.stream.source import Submission
 from tests.simulation.judge import Judge
-from tests.simulation.oracle import Oracle
+from tests.simulation.oracles import Oracles
 from tests.simulation.refusals import refusals_of
 
 LATE_S = 0.002
@@ -25,10 +25,12 @@ class Rules:
     """What may become of generations in this world.
 
     Args:
+        versions: of the model, whose outputs differ.
         failures: codes of failures that may occur.
     """
 
     context_length: int
+    versions: Sequence[str]
     failures: frozenset[Code]
 
 
@@ -61,7 +63,7 @@ class Asked:
         self._cancel: events.Cancel | None = None
         self.received = list(generation.generated_ids)
         self.accepted: Accepted | None = None
-        self._oracle: Oracle | None = None
+        self._oracle: Oracles | None = None
         self.failed: Failed | None = None
         self.is_over = False
         self.end = ""
@@ -107,7 +109,8 @@ class Asked:
             self._broken("usage as the oracle's", f"{event.prompt_tokens} prompt tokens")
         self._note("accepted", seed=event.seed)
         self.accepted = event
-        self._oracle = Oracle(self.generation, event.seed, self._rules.context_length)
+        rules = self._rules
+        self._oracle = Oracles(self.generation, event.seed, rules.context_length, rules.versions)
         self._in_time()
 
     def _take(self, event: Tokens) -> None:
@@ -121,9 +124,8 @@ class Asked:
             if self._oracle.end() is not None:
                 self._broken("tokens as the oracle's", f"{token} after the end")
                 return
-            expected = self._oracle.next()
-            if token != expected:
-                text = f"{token} at {len(self.received)} instead of {expected}"
+            if possible := self._oracle.take(token):
+                text = f"{token} at {len(self.received)} instead of {possible}"
                 self._broken("tokens as the oracle's", text)
                 return
             self.received.append(token)

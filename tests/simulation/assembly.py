@@ -29,6 +29,7 @@ from services.router.relay import Relay
 from services.router.replica import Replica
 from services.router.retry_budget import RetryBudget
 from services.router.status import Identity, Status
+from services.router.versions import Versions
 from services.router.watch import watching
 from services.shared.stream.blocks import BlockEvents
 from services.shared.stream.events import Cancel
@@ -49,18 +50,17 @@ from tests.simulation.session import Session
 from tests.simulation.virtual_time import VirtualLoop
 
 TIMEOUT_MS = 600_000
-FINGERPRINT = "weights"
 LAYOUT = "layout"
 
 
-def identity(block_size: int) -> Identity:
-    """What engines of that block size say that they serve."""
+def identity(parameters: EngineParameters, version: str) -> Identity:
+    """What an engine says that it serves."""
     return Identity(
         model=MODEL,
-        version=FINGERPRINT,
+        version=version,
         tokenizer_fingerprint="words",
         layout_id=LAYOUT,
-        block_size=block_size,
+        block_size=parameters.block_size,
     )
 
 
@@ -102,23 +102,25 @@ class _NoCollector(Collector):
 
 def engine_parts(
     parameters: EngineParameters,
+    version: str,
     random: Random,
-    publish: Callable[[Results], None],
     wrong: Callable[[str], None],
+    publish: Callable[[Results], None],
 ) -> Parts:
     """An engine whose step loop is called step by step, on the event loop's thread."""
     model = ServedModel(
         name=MODEL,
-        fingerprint=FINGERPRINT,
+        fingerprint=version,
         vocabulary_size=VOCABULARY,
         context_length=parameters.context_length,
         end_of_text_ids=END_OF_TEXT_IDS,
         kv_layout_id=LAYOUT,
     )
     stopper = Stopper(END_OF_TEXT_IDS, parameters.context_length)
-    runner = KvRunner(parameters.blocks, parameters.block_size, stopper, wrong)
+    pool = BlockPool(parameters.blocks, parameters.block_size)
+    runner = KvRunner(pool, version, stopper, wrong)
     limits = Limits(max_batch_size=parameters.max_batch_size, token_budget=parameters.token_budget)
-    scheduler = Scheduler(BlockPool(parameters.blocks, parameters.block_size), limits)
+    scheduler = Scheduler(pool, limits)
     steps = EngineLoop(scheduler, runner, stopper, publish)
     steps.collector = _NoCollector()
     engine = Engine(
@@ -144,13 +146,15 @@ class Router:
     def __init__(self, loop: VirtualLoop, random: Random, notes: Notes, rules: RouterRules) -> None:
         self.rules = rules
         self.clock = clock = LifeClock(loop)
+        versions = Versions(rules.balancing.versions)
         fleet_rules = FleetRules(
+            versions=versions,
             health=rules.health,
             room=rules.queue.room(),
             long_prompt_tokens=rules.balancing.long_prompt_tokens,
         )
         self.fleet = Fleet(clock, fleet_rules, self._pump)
-        balancer = Balancer(rules.balancing.comparison(random.randbytes(16)))
+        balancer = Balancer(rules.balancing.comparison(random.randbytes(16)), versions)
         queue = rules.queue.admission()
         self.admission = Admission(self.fleet, clock, random.random, queue, balancer)
         budget = RetryBudget(rules.retry)

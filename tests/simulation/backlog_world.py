@@ -14,6 +14,7 @@ from tests.simulation.parameters import (
     WorldParameters,
 )
 from tests.simulation.router_rules import RouterRules, balancing_of
+from tests.simulation.versions import VERSIONS
 
 LIGHT = "light"
 CLIENTS = 10
@@ -28,6 +29,7 @@ def backlog_world(seed: int) -> WorldParameters:
     engine = EngineParameters(
         blocks=400,
         block_size=16,
+        version=VERSIONS[0],
         context_length=256,
         step_s=random.uniform(0.01, 0.03),
         token_s=0.0002,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from random import Random
 
 from services.engine.block_feed import BlockFeed
 from services.engine.engine import Engine
@@ -30,7 +29,7 @@ class Parts:
 
 
 Report = Callable[[Load], Load | None]
-Assemble = Callable[[EngineParameters, Random, Callable[[Results], None]], Parts]
+Assemble = Callable[[Callable[[Results], None]], Parts]
 
 
 class Process:
@@ -42,12 +41,10 @@ class Process:
         leaving: it was told to stop.
     """
 
-    def __init__(
-        self, loop: VirtualLoop, parameters: EngineParameters, random: Random, assemble: Assemble
-    ) -> None:
+    def __init__(self, loop: VirtualLoop, parameters: EngineParameters, assemble: Assemble) -> None:
         self._loop = loop
         self._parameters = parameters
-        self.parts = assemble(parameters, random, self._keep)
+        self.parts = assemble(self._keep)
         self._results: Results = []
         self._computing = False
         self._late = False
@@ -114,6 +111,7 @@ class Host:
 
     Attributes:
         identity: what it says that it serves.
+        version: of the model that the next process has.
         process: None while it is dead.
         lives: processes so far.
         report: what it says of a load; None says nothing.
@@ -125,12 +123,13 @@ class Host:
         line: Line,
         parameters: EngineParameters,
         identity: Identity,
-        start: Callable[[], Process],
+        start: Callable[[str], Process],
     ) -> None:
         self.name = name
         self.line = line
         self.parameters = parameters
         self.identity = identity
+        self.version = identity.version
         self._start = start
         self.process: Process | None = None
         self.lives = 0
@@ -140,7 +139,7 @@ class Host:
     def start(self) -> None:
         """Does nothing while it runs."""
         if self.process is None:
-            self.process = self._start()
+            self.process = self._start(self.version)
             self.lives += 1
 
     def kill(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from services.engine import sequence as state
+from services.engine.blocks import BlockPool
 from services.engine.runner import Draw
 from services.engine.scheduler import Work
 from services.engine.stopping import Stopper
@@ -22,6 +23,8 @@ class KvRunner:
     that is known by a wrong address, holds something else.
 
     Args:
+        pool: of the blocks.
+        version: of the model.
         wrong: told when a sequence reads something else.
 
     Attributes:
@@ -29,12 +32,17 @@ class KvRunner:
     """
 
     def __init__(
-        self, count: int, size: int, stopper: Stopper, wrong: Callable[[str], None]
+        self,
+        pool: BlockPool,
+        version: str,
+        stopper: Stopper,
+        wrong: Callable[[str], None],
     ) -> None:
-        self._size = size
+        self._version = version
+        self._size = pool.size
         self._stopper = stopper
         self._wrong = wrong
-        self._blocks: Blocks = [[None] * size for _ in range(count)]
+        self._blocks: Blocks = [[None] * pool.size for _ in range(pool.count)]
         self._chains: dict[int, list[int]] = {}
         self.tokens = 0
 
@@ -51,7 +59,7 @@ class KvRunner:
         """The states after each token of the sequence."""
         chain = self._chains.setdefault(sequence.key, [])
         for token in sequence.tokens[len(chain) :]:
-            before = chain[-1] if chain else start(sequence.generation)
+            before = chain[-1] if chain else start(sequence.generation, self._version)
             chain.append(chained(before, [token]))
         return chain
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 from services.router.demand import Lane
-from tests.simulation.parameters import ClientParameters, EngineParameters, Mix, WorldParameters
+from tests.simulation.parameters import (
+    ClientParameters,
+    EngineParameters,
+    Mix,
+    WorldParameters,
+)
 from tests.simulation.router_rules import rules_of
+from tests.simulation.versions import VERSIONS
 
 CONTEXT_LENGTH = 384
 
@@ -17,13 +24,17 @@ def mixed_world(seed: int) -> WorldParameters:
     pools = [round(8 * 50 ** random.random()) for _ in range(random.randint(1, 8))]
     context_length = min(CONTEXT_LENGTH, min(pools) * block_size)
     duration_s = random.uniform(3, 20)
+    versions = VERSIONS if random.random() < 0.25 else VERSIONS[:1]
+    engines = tuple(
+        _engine(random, blocks, block_size, random.choice(versions)) for blocks in pools
+    )
     weights = {f"tenant-{n}": random.choice((1, 1, 2, 4)) for n in range(random.randint(1, 4))}
     return WorldParameters(
         seed=seed,
-        engines=tuple(_engine(random, blocks, block_size, context_length) for blocks in pools),
+        engines=tuple(replace(one, context_length=context_length) for one in engines),
         clients=_clients(random, list(weights), duration_s),
         requests=Mix(max_tokens=random.choice((8, 24, 64))),
-        rules=rules_of(Random(f"rules {seed}"), weights),
+        rules=rules_of(Random(f"rules {seed}"), weights, {one.version for one in engines}),
         duration_s=duration_s,
         delay_s=random.choice((0.0002, 0.001, 0.01)),
         has_faults=random.random() > 0.1,
@@ -44,14 +55,15 @@ def _clients(random: Random, tenants: list[str], duration_s: float) -> tuple[Cli
     )
 
 
-def _engine(random: Random, blocks: int, block_size: int, context_length: int) -> EngineParameters:
+def _engine(random: Random, blocks: int, block_size: int, version: str) -> EngineParameters:
     slow = random.random() < 0.25
     step_s = random.uniform(0.015, 0.05) if slow else random.uniform(0.001, 0.015)
     max_batch_size = random.choice((1, 2, 4, 8, 16))
     return EngineParameters(
         blocks=blocks,
         block_size=block_size,
-        context_length=context_length,
+        version=version,
+        context_length=CONTEXT_LENGTH,
         step_s=step_s,
         token_s=step_s / 50,
         coalesce_s=random.choice((0, 0, 0.005, 0.05)),

@@ -14,9 +14,9 @@ VOCABULARY = 500
 END_OF_TEXT_IDS = frozenset(range(8))
 
 
-def start(generation: Generation) -> int:
+def start(generation: Generation, version: str) -> int:
     """The state before the first token; salted as the addresses of blocks are."""
-    return crc32(generation.cache.salt)
+    return crc32(generation.cache.salt, crc32(version.encode()))
 
 
 def chained(state: int, token_ids: Sequence[int]) -> int:
@@ -38,13 +38,16 @@ class Oracle:
     Args:
         seed: as the caller was told.
         context_length: tokens that prompt and output may have together.
+        version: of the model.
     """
 
-    def __init__(self, generation: Generation, seed: int, context_length: int) -> None:
+    def __init__(
+        self, generation: Generation, seed: int, context_length: int, version: str
+    ) -> None:
         self._generation = generation
         self._seed = seed
         self._context_length = context_length
-        self._state = chained(start(generation), generation.prompt_ids)
+        self._state = chained(start(generation, version), generation.prompt_ids)
         self._automaton = Automaton.of(generation.constraint)
         self.output: list[int] = []
         for token in generation.generated_ids:

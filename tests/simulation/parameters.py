@@ -22,6 +22,7 @@ class EngineParameters:
 
     blocks: int
     block_size: int
+    version: str
     context_length: int
     step_s: float
     token_s: float

@@ -21,7 +21,7 @@ from services.router.setbacks import Setbacks
 from services.router.status import Status, Verdict
 from services.shared.stream.block_reader import BlockReader
 from services.shared.stream.blocks import BlockEvents
-from services.shared.stream.events import CancelReason, Event, Finished
+from services.shared.stream.events import Accepted, CancelReason, Event, Finished
 from services.shared.stream.generation import Generation
 from services.shared.stream.open_streams import OpenStreams
 
@@ -62,6 +62,14 @@ def _another_seed(real: Method) -> Method:
         return replace(generation, sampling=replace(generation.sampling, seed=None))
 
     return rest
+
+
+def _any_version(real: Method) -> Method:
+    def accept(self: Delivery, event: Accepted, version: str | None, now: float) -> None:
+        del version
+        real(self, event, None, now)
+
+    return accept
 
 
 def _any_leg(real: Method) -> Method:
@@ -168,6 +176,7 @@ def _accounts_stand_still(_: Method) -> Method:
 PLANTED = (
     Planted("a continuation begins one token too early", Delivery, "rest", _off_by_one),
     Planted("a continuation has another seed", Delivery, "rest", _another_seed),
+    Planted("a continuation has another version", Delivery, "accept", _any_version),
     Planted("what a lost replica sends late is taken", Relayed, "_receive", _any_leg),
     Planted("an end is told twice", Relayed, "_finish", _told_twice),
     Planted("a deadline is not kept", Relayed, "_expire", _returns(None)),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 from random import Random
 
 from services.router.balancing_settings import BalancingSettings
@@ -11,6 +12,8 @@ from services.router.health import HealthRules
 from services.router.policies import PolicyName
 from services.router.queue_settings import QueueSettings, TenantWeight
 from services.router.retry_budget import RetryRules
+from services.router.versions import VersionShare
+from tests.simulation.versions import VERSIONS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,13 +26,18 @@ class RouterRules:
     balancing: BalancingSettings
 
 
-def rules_of(random: Random, weights: Mapping[str, float]) -> RouterRules:
-    """Args: weights: of the tenants."""
+def rules_of(
+    random: Random, weights: Mapping[str, float], versions: AbstractSet[str]
+) -> RouterRules:
+    """Args:
+    weights: of the tenants.
+    versions: of the engines.
+    """
     return RouterRules(
         health=_health(random),
         queue=_queue(random, weights),
         retry=_retry(random),
-        balancing=balancing_of(random),
+        balancing=replace(balancing_of(random), versions=_canary(random, versions)),
     )
 
 
@@ -67,5 +75,17 @@ def _retry(random: Random) -> RetryRules:
 
 def balancing_of(random: Random) -> BalancingSettings:
     return BalancingSettings(
-        policy=random.choice(list(PolicyName)), long_prompt_tokens=random.choice((32, 128, 4096))
+        policy=random.choice(list(PolicyName)),
+        long_prompt_tokens=random.choice((32, 128, 4096)),
+    )
+
+
+def _canary(random: Random, versions: AbstractSet[str]) -> tuple[VersionShare, ...]:
+    """Some routers know both versions; where both are there, one may be on its way out."""
+    if random.random() < 0.4:
+        return ()
+    weight = random.choice((0, 0.1, 1)) if len(versions) > 1 else 1
+    return (
+        VersionShare(fingerprint=VERSIONS[0], weight=weight),
+        VersionShare(fingerprint=VERSIONS[1], weight=1),
     )

@@ -22,9 +22,15 @@ from tests.simulation.judge import Judge, Violation
 from tests.simulation.logs import logged_bugs
 from tests.simulation.nemesis import Nemesis
 from tests.simulation.network import Line
-from tests.simulation.parameters import Backlog, EngineParameters, Mix, WorldParameters
+from tests.simulation.parameters import (
+    Backlog,
+    EngineParameters,
+    Mix,
+    WorldParameters,
+)
 from tests.simulation.plain_requests import PlainRequests
 from tests.simulation.requests import Requests
+from tests.simulation.versions import VERSIONS
 from tests.simulation.virtual_time import VirtualLoop, clocks_of
 
 STARTED_S = 1.5
@@ -66,7 +72,6 @@ class World:
         self.judge = Judge(self.loop.time, self.history)
         self.front = Front()
         self.hosts: list[Host] = []
-        self.identity = identity(parameters.engines[0].block_size)
         self.nemesis = Nemesis(self, without)
         self.clients = self._clients()
         self.invariants: RouterInvariants | None = None
@@ -167,7 +172,11 @@ class World:
         around = Surroundings(
             loop=self.loop,
             judge=self.judge,
-            rules=Rules(context_length=self.parameters.context_length, failures=self._failures()),
+            rules=Rules(
+                context_length=self.parameters.context_length,
+                versions=VERSIONS,
+                failures=self._failures(),
+            ),
             requests=self._requests(),
             submit=self.front.submit,
         )
@@ -190,13 +199,15 @@ class World:
         line = Line(self.loop, self.random(f"line {name}"), self.parameters.delay_s)
         random = self.random(f"engine {name}")
 
-        def start() -> Process:
+        def start(version: str) -> Process:
             wrong = partial(self.judge.broken, "blocks hold what is theirs")
-            process = Process(self.loop, parameters, random, partial(engine_parts, wrong=wrong))
+            parts = partial(engine_parts, parameters, version, random, wrong)
+            process = Process(self.loop, parameters, parts)
             process.on_step = partial(self._stepped, host)
             return process
 
-        host = Host(name, line, parameters, self.identity, start)
+        served = identity(parameters, parameters.version)
+        host = Host(name, line, parameters, served, start)
         self.hosts.append(host)
         host.start()
         if self.front.life is not None:

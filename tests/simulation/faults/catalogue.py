@@ -38,5 +38,6 @@ FAULTS: dict[str, type[Fault]] = {
     "remove": fleet.Remove,
     "add": fleet.Add,
     "another model": fleet.AnotherModel,
+    "another version": fleet.AnotherVersion,
     "lost blocks": fleet.LostBlocks,
 }

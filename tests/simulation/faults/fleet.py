@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
+from tests.simulation.assembly import identity
 from tests.simulation.faults.fault import Fault
+from tests.simulation.versions import VERSIONS
 
 MOST_HOSTS = 10
 
@@ -84,11 +86,25 @@ class AnotherModel(Fault):
         host.start()
 
         def heal() -> None:
-            host.identity = self.world.identity
+            host.identity = identity(host.parameters, host.version)
             host.kill()
             host.start()
 
         self.later(2.0, heal)
+        return True
+
+
+class AnotherVersion(Fault):
+    """A replica starts again with another version of the model."""
+
+    def strike(self) -> bool:
+        host = self.host()
+        if host.process is None:
+            return False
+        host.version = self.random.choice(VERSIONS)
+        host.identity = identity(host.parameters, host.version)
+        host.kill()
+        host.start()
         return True
 
 
