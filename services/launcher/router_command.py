@@ -7,7 +7,6 @@ import asyncio
 import re
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +34,9 @@ Ask = Callable[[Stub, argparse.Namespace], Awaitable[Any]]
 def main(argv: Sequence[str]) -> int:
     if argv[:1] and argv[0] in (*_ACTIONS, "-h", "--help"):
         return _operate(argv)
-    status: int = import_module("services.router.__main__").main(argv)
-    return status
+    from services.router.__main__ import main as run  # noqa: PLC0415  operating one needs no router
+
+    return run(argv)
 
 
 def _operate(argv: Sequence[str]) -> int:
