@@ -21,8 +21,8 @@ from services.shared.stream.events import Accepted, CancelReason, Failed, Finish
 from services.shared.stream.load import Load
 from services.shared.stream.source import Submission
 from tests.recorder import Recorder, generation, submission
-from tests.router.clusters import Cluster, cluster, clusters
-from tests.router.fleet_of_servers import router_over, send, servers
+from tests.router.clusters import UNPROBED, Cluster, cluster, clusters, entry
+from tests.router.fleet_of_servers import send, servers
 from tests.router.router_process import address_of, config, router_process
 from tests.router.servicer import ScriptedEngine
 from tests.scripted_source import SEED, ScriptedSource, oracle
@@ -100,7 +100,10 @@ async def test_a_router_that_is_killed_loses_no_token_and_the_next_death_adds_up
         servers(engine, plays=False) as fleet,
         router_process("--config", config(tmp_path, fleet.addresses)) as process,
         cluster(plays=False) as one,
-        router_over([await address_of(process), one.address]) as (router, session),
+        entry(await address_of(process), one.address) as (
+            router,
+            session,
+        ),
     ):
         recorders = send(session, 8, max_tokens=12)
         await until(lambda: len(engine.source.running) == 4 and running([one]) == 4)
@@ -134,7 +137,10 @@ async def test_a_router_that_is_told_to_stop_says_so_and_its_streams_move(tmp_pa
         servers(engine, plays=False) as fleet,
         router_process("--config", config(tmp_path, fleet.addresses, settle_s=60)) as process,
         cluster(plays=False) as one,
-        router_over([await address_of(process), one.address]) as (router, session),
+        entry(await address_of(process), one.address) as (
+            router,
+            session,
+        ),
     ):
         recorders = send(session, 8, max_tokens=12)
         await until(lambda: len(engine.source.running) == 4 and running([one]) == 4)
@@ -181,11 +187,11 @@ async def test_a_deadline_ends_a_generation_at_the_engine_through_two_routers() 
 async def test_a_router_that_refuses_is_passed_over_and_where_all_do_the_caller_is_told_when() -> (
     None
 ):
-    nobody_waits = ServiceSettings(queue=QueueSettings(max_waiting=0, slots=1))
+    nobody_waits = replace(UNPROBED, queue=QueueSettings(max_waiting=0, slots=1))
     async with (
         cluster(plays=False, service=nobody_waits) as one,
         cluster(plays=False, service=nobody_waits) as other,
-        router_over([one.address, other.address]) as (router, session),
+        entry(one.address, other.address) as (router, session),
     ):
         send(one.session, 4)
         await until(lambda: running([one]) == 4)
@@ -231,7 +237,7 @@ async def test_a_router_with_one_stuck_engine_is_not_stuck(
     engines = (ScriptedEngine(source=sources[0]), ScriptedEngine(source=sources[1]))
     async with (
         cluster(engines, service=QUICK) as one,
-        router_over([one.address], service=QUICK) as (router, session),
+        entry(one.address, service=QUICK) as (router, session),
     ):
         (recorder,) = send(session, 1, max_tokens=1000)
         await until(lambda: recorder.ids)

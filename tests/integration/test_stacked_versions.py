@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tokenway.engine.v1 import engine_pb2 as pb
 from tokenway.engine.v1 import engine_pb2_grpc as rpc
 
 from services.router.app import Router
 from services.router.balancing_settings import BalancingSettings
-from services.router.settings import ServiceSettings
 from services.router.status import Status
 from services.router.versions import VersionShare
 from services.shared.channel import open_channel
 from services.shared.stream.events import Finished
-from tests.router.clusters import cluster
+from tests.router.clusters import UNPROBED, cluster
 from tests.router.fleet_of_servers import router_over, send, servers
 from tests.router.servicer import ScriptedEngine
 from tests.scripted_source import oracle
 from tests.waiting import until
 
-BOTH = ServiceSettings(
+BOTH = replace(
+    UNPROBED,
     balancing=BalancingSettings(
         versions=(VersionShare(fingerprint="weights"), VersionShare(fingerprint="canary"))
-    )
+    ),
 )
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from services.router.app import Router
+from services.router.health import HealthRules
 from services.router.settings import ServiceSettings
 from services.shared.stream.client_session import ClientSession
 from tests.router.fleet_of_servers import Servers, router_over, servers
 from tests.router.servicer import ScriptedEngine
+
+UNPROBED = ServiceSettings(health=HealthRules(probe_interval_s=3600))
+"""For engines that play only when a test says so, and would not pass a probe."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +41,7 @@ async def cluster(
     engines: tuple[ScriptedEngine, ScriptedEngine] | None = None,
     *,
     plays: bool = True,
-    service: ServiceSettings | None = None,
+    service: ServiceSettings = UNPROBED,
 ) -> AsyncIterator[Cluster]:
     """One whose engines are ready."""
     engines = engines or (ScriptedEngine(), ScriptedEngine())
@@ -48,9 +52,16 @@ async def cluster(
         yield Cluster(engines=engines, servers=fleet, router=router, session=session)
 
 
+def entry(
+    *addresses: str, service: ServiceSettings = UNPROBED
+) -> AbstractAsyncContextManager[tuple[Router, ClientSession]]:
+    """A router over others, and a session to it."""
+    return router_over(list(addresses), service=service)
+
+
 @asynccontextmanager
 async def clusters(
-    count: int = 2, *, plays: bool = True, service: ServiceSettings | None = None
+    count: int = 2, *, plays: bool = True, service: ServiceSettings = UNPROBED
 ) -> AsyncIterator[tuple[Router, ClientSession, Sequence[Cluster]]]:
     """A router over so many clusters, all of one setting, and a session to it."""
     async with AsyncExitStack() as stack:
@@ -58,6 +69,6 @@ async def clusters(
             await stack.enter_async_context(cluster(plays=plays, service=service))
             for _ in range(count)
         ]
-        entry = router_over([one.address for one in behind], service=service)
-        router, session = await stack.enter_async_context(entry)
+        above = entry(*(one.address for one in behind), service=service)
+        router, session = await stack.enter_async_context(above)
         yield router, session, behind
