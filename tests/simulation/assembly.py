@@ -223,6 +223,24 @@ class Router:
     def waiting(self) -> int:
         return self.admission.waiting
 
+    def is_place_empty(self) -> bool:
+        """Whether a ready replica has nothing of ours to do while one waits that could go there."""
+        idle = [
+            one
+            for one in self.fleet
+            if one.status is Status.READY
+            and one.identity is not None
+            and not one.running
+            and not one.refuses
+            and one.weight > 0
+            and one.lanes == frozenset(Lane)
+            and self.fleet.rules.versions.takes_new(one.identity.version)
+        ]
+        return bool(idle) and any(
+            not applicant.demand.avoid and applicant.demand.version is None
+            for applicant in self.admission._waiting
+        )
+
     @property
     def new_waiting(self) -> int:
         """Those that had no place yet, whose number is bounded."""

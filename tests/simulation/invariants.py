@@ -25,6 +25,7 @@ class RouterInvariants:
         self._judge = judge
         self._too_many_since: float | None = None
         self._notice = Notice(life.router.rules.health, judge)
+        self._place_empty_since: float | None = None
         self._ejected_at: dict[str, float] = {}
 
     def check(self) -> None:
@@ -38,6 +39,7 @@ class RouterInvariants:
             self._check_status(one)
         self._check_ejected(figures)
         self._check_bounds()
+        self._check_places()
 
     def check_rest(self) -> None:
         """Nothing is left of any generation."""
@@ -102,6 +104,17 @@ class RouterInvariants:
         if now - since > SWEEP_S:
             text = f"{ejected} of {len(described)} with a share of {share}"
             self._judge.broken("ejected <= share", text)
+
+    def _check_places(self) -> None:
+        """Nobody waits long beside a place that is free."""
+        if not self._life.router.waiting or not self._life.router.is_place_empty():
+            self._place_empty_since = None
+            return
+        now = self._life.loop.time()
+        self._place_empty_since = since = self._place_empty_since or now
+        if now - since > SWEEP_S:
+            text = f"one waits beside an idle replica for {now - since:.2f} s"
+            self._judge.broken("no place is left empty", text)
 
     def _check_bounds(self) -> None:
         router, rules = self._life.router, self._life.router.rules

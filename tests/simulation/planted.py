@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from services.engine.blocks import BlockPool
+from services.router.admission import Admission
 from services.router.delivery import Delivery
 from services.router.ejection import Cause, Ejection
 from services.router.fair_queue import FairQueue
@@ -189,6 +190,7 @@ PLANTED = (
     Planted("failures count that were no row", Ejection, "wipe", _failures_stay),
     Planted("silence is health", Health, "verdict", _never_silent),
     Planted("the queue has no bound", FairQueue, "is_full", lambda _: property(lambda _: False)),  # type: ignore[arg-type,return-value]
+    Planted("a free place is given to nobody", Admission, "pump", _returns(None)),
     Planted("what tenants had is forgotten", FairShare, "serve", _accounts_stand_still),
     Planted("a block is freed with its first owner", BlockPool, "release", _owners_forgotten),
     Planted("a block is published twice", BlockPool, "publish", _published_again),
