@@ -12,8 +12,12 @@ from grpc_health.v1 import health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from services.shared.bug_boundary import BugBoundary
+from services.shared.calls import Calls
 from services.shared.channel_options import SERVER_OPTIONS
 from services.shared.health import Health, Readiness
+
+LAST_CALLS_S = 5.0
+"""How long calls that were cancelled have to notice."""
 
 
 class CannotListen(Exception):
@@ -52,7 +56,8 @@ async def serving(
     """
     health = Health(services)
     await health.set(Readiness.STARTING)
-    server = grpc.aio.server(interceptors=(BugBoundary(),), options=SERVER_OPTIONS)
+    calls = Calls()
+    server = grpc.aio.server(interceptors=(calls, BugBoundary()), options=SERVER_OPTIONS)
     register(server)
     health_pb2_grpc.add_HealthServicer_to_server(health.servicer, server)
     names = (*services, grpc_health.SERVICE_NAME, reflection.SERVICE_NAME)
@@ -64,6 +69,7 @@ async def serving(
     finally:
         await health.set(Readiness.DRAINING)
         await server.stop(grace_s)
+        await calls.over(LAST_CALLS_S)
 
 
 def _bind(server: grpc.aio.Server, address: str) -> int:
