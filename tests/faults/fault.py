@@ -10,11 +10,9 @@ from tokenway.router.v1.router_pb2 import DisconnectRequest, DrainReplicaRequest
 from tokenway.router.v1.router_pb2_grpc import RouterServiceStub
 
 from services.shared.channel import open_channel
+from tests.faults.asked import TOKENS
 from tests.faults.trial import Scene
 from tests.waiting import until
-
-FURTHER = 3
-"""So many tokens later it is clear that an answer goes on elsewhere."""
 
 
 async def kill(scene: Scene) -> None:
@@ -33,9 +31,9 @@ async def none(_: Scene) -> None:
 
 async def stop(scene: Scene) -> None:
     """The process stands still, and wakes when nobody waits for it any more."""
-    told = scene.first.tokens
+    further = _further(scene)
     scene.victim.suspend()
-    await scene.first.until(told + FURTHER)
+    await scene.first.until(further)
     scene.victim.resume()
 
 
@@ -76,10 +74,15 @@ async def cut(scene: Scene) -> None:
 
 async def silence(scene: Scene) -> None:
     """Nothing comes through, and then all of it, late."""
-    told = scene.first.tokens
+    further = _further(scene)
     scene.cluster.links[scene.at].hold()
-    await scene.first.until(told + FURTHER)
+    await scene.first.until(further)
     scene.cluster.links[scene.at].restore()
+
+
+def _further(scene: Scene) -> int:
+    """When the first stream has so many tokens, it goes on elsewhere."""
+    return min(scene.first.tokens + 3, TOKENS)
 
 
 FAULTS = {

@@ -23,6 +23,7 @@ class Proxy:
         self.address = ""
         self._target = target
         self._writers: set[asyncio.StreamWriter] = set()
+        self._joins: set[asyncio.Task[None]] = set()
         self._passing = asyncio.Event()
         self._passing.set()
         self._refusing = False
@@ -70,8 +71,14 @@ class Proxy:
         server.close()
         self._passing.set()
         self._abort()
+        if self._joins:
+            await asyncio.wait(self._joins)
 
     async def _join(self, near_in: asyncio.StreamReader, near_out: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._joins.add(task)
+        task.add_done_callback(self._joins.discard)
         self._writers.add(near_out)
         try:
             if self._refusing:
