@@ -108,6 +108,8 @@ class Asked:
         if event.prompt_tokens != len(self.generation.prompt_ids):
             self._broken("usage as the oracle's", f"{event.prompt_tokens} prompt tokens")
         self._note("accepted", seed=event.seed)
+        if event.cached_tokens.device:
+            self._judge.saw("cached tokens")
         self.accepted = event
         rules = self._rules
         self._oracle = Oracles(self.generation, event.seed, rules.context_length, rules.versions)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
+from services.router.ejection import Cause
 from services.router.status import Status
 from services.shared.errors import Code
+from services.shared.stream.events import CancelReason
 from tests.simulation.faults.catalogue import FAULTS
 from tests.simulation.refusals import REFUSALS
 
@@ -17,13 +19,25 @@ CODES = (
     Code.INVALID_ARGUMENT,
 )
 
+REASONS = (
+    CancelReason.CLIENT_GONE,
+    CancelReason.DEADLINE,
+    CancelReason.MOVED,
+    CancelReason.UNSPECIFIED,
+)
+
 # No router is behind a router here, so none is LOOPED.
 EXPECTED = (
     *(f"fault {name}" for name in FAULTS),
     *(f"status {status.value}" for status in Status if status is not Status.LOOPED),
     *(f"code {code.name}" for code in CODES),
     *(f"refusal {name}" for name in REFUSALS),
+    *(f"ejected for {cause}" for cause in Cause),
+    *(f"cancelled: {reason.name}" for reason in REASONS),
+    "a preemption",
+    "a retry",
     "breach of the protocol",
+    "cached tokens",
     "late events of what was lost",
     "late events of what was cancelled",
     "lost block events",

@@ -16,6 +16,8 @@ def check_blocks(host: Host, judge: Judge) -> None:
     for sequence in scheduler:
         for block in sequence.blocks:
             owners[block] += 1
+        if sequence.preemptions:
+            judge.saw("a preemption")
     if owners != pool._owners:
         text = f"owners are {pool._owners} instead of {owners}"
         judge.broken("blocks add up", f"{host.name}: {text}")

@@ -66,7 +66,13 @@ class RouterInvariants:
             self._notice.check(figures, session, host, self._life.loop.time())
         since = figures.ejection.since
         was, self._ejected_at[figures.name] = self._ejected_at.get(figures.name, since), since
-        if since != was and figures.ejection.cause is Cause.FAILURE:
+        if since != was:
+            self._check_ejection(figures)
+
+    def _check_ejection(self, figures: ReplicaFigures) -> None:
+        """One has just been ejected."""
+        self._judge.saw(f"ejected for {figures.ejection.cause}")
+        if figures.ejection.cause is Cause.FAILURE:
             failures = self._life.legs.last_row.get(figures.name, 0)
             threshold = self._life.router.rules.health.ejection_threshold
             if failures < threshold:

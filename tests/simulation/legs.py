@@ -116,6 +116,7 @@ class Legs:
         self.sent_at.setdefault(request_id, self._time())
         if request_id in self._after_failure:
             self.retries += 1
+            self._judge.saw("a retry")
         self._after_failure.pop(request_id, None)
         self._open[request_id] = _sent(place, generation, self.cached_at(name, generation))
 

@@ -170,6 +170,7 @@ class Session:
 
     def _cancel(self, submission: Submission, stream_id: int, reason: CancelReason) -> None:
         self._witness.cancelled(submission)
+        self._judge.saw(f"cancelled: {reason.name}")
         self.past.append(Past(submission, "cancelled"))
         self._streams.cancel(stream_id, reason)
 
