@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable, Sequence
 
 from bench.ratio import Ratio
+from services.router.balancing.prefix_index import PrefixIndex
 from services.router.demand import Demand, Lane
-from services.router.prefix_index import PrefixIndex
 from services.router.status import Identity
 from services.shared.addresses import next_address, root_address
 from services.shared.stream.blocks import BlockEvents

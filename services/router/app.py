@@ -14,21 +14,21 @@ from tokenway.engine.v1 import engine_pb2_grpc
 from tokenway.router.v1 import router_pb2_grpc
 from tokenway.stream.v1 import stream_pb2_grpc
 
-from services.router.admission import Admission
-from services.router.balancer import Balancer
-from services.router.discovery import Discovery, sources_of
-from services.router.fleet import Fleet
-from services.router.fleet_rules import FleetRules
+from services.router.admission.admission import Admission
+from services.router.balancing.balancer import Balancer
+from services.router.balancing.versions import Versions
+from services.router.connections.discovery import Discovery, sources_of
+from services.router.connections.membership import Membership
+from services.router.fleet.fleet import Fleet
+from services.router.fleet.fleet_rules import FleetRules
+from services.router.fleet.watch import watching
 from services.router.journal import SpanJournal
-from services.router.membership import Membership
 from services.router.operations import Operations
-from services.router.relay import Relay
-from services.router.retry_budget import RetryBudget
+from services.router.relay.relay import Relay
+from services.router.relay.retry_budget import RetryBudget
 from services.router.rpc import FleetServicer
 from services.router.servicer import NAME, RouterServicer
 from services.router.settings import RouterSettings
-from services.router.versions import Versions
-from services.router.watch import watching
 from services.shared.health import Health, Readiness
 from services.shared.server import serving
 from services.shared.stream.servicer import TokenStreamServicer

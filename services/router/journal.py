@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from services.router.outcome import Outcome
+from services.router.relay.outcome import Outcome
 from services.shared.digest import token_digest
 from services.shared.stream.generation import Generation
 from services.shared.telemetry import OpenSpan, open_span

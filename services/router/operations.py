@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from services.router.admission import Admission
-from services.router.balancer import Balancer
+from services.router.admission.admission import Admission
+from services.router.balancing.balancer import Balancer
+from services.router.balancing.explanation import Explanation, explain
 from services.router.demand import demand_of
-from services.router.explanation import Explanation, explain
-from services.router.fleet import Fleet
-from services.router.replica import Replica
+from services.router.fleet.fleet import Fleet
+from services.router.fleet.replica import Replica
 from services.router.replica_spec import MAX_WEIGHT
 from services.shared.stream.generation import Generation
 from services.shared.stream.limits import within

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tokenway.router.v1 import router_pb2 as pb
 
+from services.router.balancing.explanation import Explanation
 from services.router.demand import Lane
-from services.router.explanation import Explanation
-from services.router.replica import Replica
+from services.router.fleet.replica import Replica
 from services.router.status import Status
 from services.shared.stream.load_wire import load_of
 

@@ -11,9 +11,9 @@ import grpc
 from tokenway.engine.v1 import engine_pb2 as pb
 from tokenway.engine.v1 import engine_pb2_grpc as rpc
 
-from services.router.connection import Connection
-from services.router.fleet import Fleet
-from services.router.relay import Relay
+from services.router.connections.connection import Connection
+from services.router.fleet.fleet import Fleet
+from services.router.relay.relay import Relay
 from services.shared.errors import Code, Unavailable, error_of
 from services.shared.stream.load_wire import load_of
 

@@ -8,8 +8,8 @@ from tokenway.router.v1 import router_pb2 as pb
 from tokenway.router.v1 import router_pb2_grpc as rpc
 
 from services.router.clock import Clock
+from services.router.fleet.replica import Replica
 from services.router.operations import Operations
-from services.router.replica import Replica
 from services.router.replica_wire import explanation_of, replica_of
 from services.shared.stream.generation_wire import generation_from
 

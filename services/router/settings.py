@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from services.router.balancing_settings import BalancingSettings
-from services.router.health import HealthRules
-from services.router.queue_settings import QueueSettings
+from services.router.admission.queue_settings import QueueSettings
+from services.router.balancing.balancing_settings import BalancingSettings
+from services.router.fleet.health import HealthRules
+from services.router.relay.retry_budget import RetryRules
 from services.router.replica_spec import ReplicaSpec
-from services.router.retry_budget import RetryRules
 from services.shared.bounds import at_least, within
 from services.shared.settings import ServerSettings, TelemetrySettings
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from services.router.health import HealthRules
-from services.router.queue_settings import QueueSettings
+from services.router.admission.queue_settings import QueueSettings
+from services.router.fleet.health import HealthRules
 from services.router.settings import ServiceSettings
 from services.router.status import Status
 from services.shared.stream.events import Cancel, CancelReason, Finished

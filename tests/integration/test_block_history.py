@@ -8,9 +8,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from tokenway.stream.v1 import stream_pb2 as pb
 
 from services.engine.blocks import BlockPool, OutOfBlocks
+from services.router.balancing.prefix_index import PrefixIndex
 from services.router.chain import Chain, Layout
 from services.router.demand import Demand, Lane
-from services.router.prefix_index import PrefixIndex
 from services.router.status import Identity
 from services.shared.stream.block_reader import BlockReader
 from services.shared.stream.block_wire import blocks_from, blocks_of

@@ -8,7 +8,7 @@ import grpc
 from tokenway.stream.v1 import stream_pb2 as pb
 from tokenway.stream.v1 import stream_pb2_grpc as rpc
 
-from services.router.queue_settings import QueueSettings
+from services.router.admission.queue_settings import QueueSettings
 from services.router.settings import ServiceSettings
 from services.shared.errors import Code
 from services.shared.stream.event_wire import events_of

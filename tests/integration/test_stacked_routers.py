@@ -11,9 +11,9 @@ from time import monotonic
 
 import pytest
 
-from services.router.health import HealthRules
-from services.router.probe import REQUEST_ID
-from services.router.queue_settings import QueueSettings
+from services.router.admission.queue_settings import QueueSettings
+from services.router.fleet.health import HealthRules
+from services.router.fleet.probe import REQUEST_ID
 from services.router.settings import ServiceSettings
 from services.router.status import Status
 from services.shared.errors import Code

@@ -8,9 +8,9 @@ from tokenway.engine.v1 import engine_pb2 as pb
 from tokenway.engine.v1 import engine_pb2_grpc as rpc
 
 from services.router.app import Router
-from services.router.balancing_settings import BalancingSettings
+from services.router.balancing.balancing_settings import BalancingSettings
+from services.router.balancing.versions import VersionShare
 from services.router.status import Status
-from services.router.versions import VersionShare
 from services.shared.channel import open_channel
 from services.shared.stream.events import Finished
 from tests.router.clusters import UNPROBED, cluster

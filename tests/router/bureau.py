@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from services.router.admission import Admission
-from services.router.admission_rules import AdmissionRules
-from services.router.balancer import Decision
+from services.router.admission.admission import Admission
+from services.router.admission.admission_rules import AdmissionRules
+from services.router.balancing.balancer import Decision
 from services.router.demand import Demand, Lane
-from services.router.fleet import Fleet
-from services.router.fleet_rules import FleetRules
-from services.router.leg import Leg
-from services.router.replica import Replica
-from services.router.room import RoomRules
+from services.router.fleet.fleet import Fleet
+from services.router.fleet.fleet_rules import FleetRules
+from services.router.fleet.replica import Replica
+from services.router.fleet.room import RoomRules
+from services.router.relay.leg import Leg
 from services.shared.addresses import next_address, root_address
 from services.shared.errors import ServiceError
 from services.shared.stream.blocks import BlockEvents

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from services.router.candidate import Candidate, Snapshot
+from services.router.balancing.candidate import Candidate, Snapshot
 from services.router.demand import Demand, Lane
 from services.router.status import Status
 

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass
 
 from services.router.app import Router
-from services.router.health import HealthRules
+from services.router.fleet.health import HealthRules
 from services.router.settings import ServiceSettings
 from services.shared.stream.client_session import ClientSession
 from tests.router.fleet_of_servers import Servers, router_over, servers

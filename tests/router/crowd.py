@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from services.router.admission_rules import AdmissionRules
+from services.router.admission.admission_rules import AdmissionRules
+from services.router.admission.waiting import expected_cost
 from services.router.demand import Lane
-from services.router.waiting import expected_cost
 from tests.router.bureau import Bureau, Visitor, demand
 
 BACKLOG = 3

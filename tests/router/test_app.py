@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from services.router import membership
-from services.router.connection import Connection
+from services.router.connections import membership
+from services.router.connections.connection import Connection
 from services.shared.stream.events import Finished
 from tests.router.fleet_of_servers import router_over, send, servers
 from tests.router.servicer import ScriptedEngine

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from services.router.journal import SpanJournal
-from services.router.outcome import Outcome
+from services.router.relay.outcome import Outcome
 from services.shared.digest import token_digest
 from services.shared.trace_context import TraceContext
 from tests.recorder import generation

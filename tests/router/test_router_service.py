@@ -15,14 +15,14 @@ from tokenway.stream.v1 import stream_pb2
 from tokenway.types.v1 import types_pb2
 
 from services.router.app import Router
-from services.router.balancing_settings import BalancingSettings
+from services.router.balancing.balancing_settings import BalancingSettings
+from services.router.balancing.policies import PolicyName
+from services.router.balancing.versions import VersionShare
 from services.router.demand import Lane
-from services.router.policies import PolicyName
 from services.router.replica_spec import ReplicaSpec
 from services.router.servicer import NAME
 from services.router.settings import ServiceSettings
 from services.router.status import Status
-from services.router.versions import VersionShare
 from services.shared.channel import open_channel
 from services.shared.stream.client_session import ClientSession
 from services.shared.stream.events import Accepted, Finished

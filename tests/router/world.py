@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from services.router.admission import Admission
-from services.router.admission_rules import AdmissionRules
-from services.router.fleet import Fleet
-from services.router.fleet_rules import FleetRules
-from services.router.outcome import Outcome
-from services.router.relay import Relay
-from services.router.replica import Replica
-from services.router.retry_budget import RetryBudget, RetryRules
-from services.router.room import RoomRules
-from services.router.versions import Versions
+from services.router.admission.admission import Admission
+from services.router.admission.admission_rules import AdmissionRules
+from services.router.balancing.versions import Versions
+from services.router.fleet.fleet import Fleet
+from services.router.fleet.fleet_rules import FleetRules
+from services.router.fleet.replica import Replica
+from services.router.fleet.room import RoomRules
+from services.router.relay.outcome import Outcome
+from services.router.relay.relay import Relay
+from services.router.relay.retry_budget import RetryBudget, RetryRules
 from services.shared.errors import Code
 from services.shared.stream.events import Failed
 from services.shared.stream.generation import Generation

@@ -1,0 +1,1 @@
+"""Who goes to a replica when."""

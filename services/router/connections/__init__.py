@@ -1,0 +1,1 @@
+"""The ways to the replicas, as these come and go."""

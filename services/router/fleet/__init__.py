@@ -1,0 +1,1 @@
+"""The replicas: which there are, how they are, the ways to them."""

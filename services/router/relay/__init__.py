@@ -1,0 +1,1 @@
+"""Generations on their way."""

@@ -1,0 +1,95 @@
+"""The way of one generation to one replica."""
+
+from __future__ import annotations
+
+from services.router.balancing.balancer import Decision
+from services.router.demand import Demand
+from services.router.fleet.replica import Replica
+from services.shared.stream.events import Cancel, CancelReason, Failed
+
+
+class Leg:
+    """Keeps a replica's counts while a generation is there, and tells how the replica did.
+
+    What is known to be cached is no work: it counts neither as pending nor as outstanding.
+
+    Args:
+        decision: that the generation goes there.
+        now: when the generation is sent, on the router's clock.
+
+    Attributes:
+        epoch: of the replica's session that carries it.
+        version: model version of the replica.
+        begun: whether a token has come.
+        cancel: cancels the generation at the replica; set once it was sent.
+    """
+
+    __slots__ = (
+        "_lane",
+        "_left",
+        "_pending",
+        "begun",
+        "cancel",
+        "epoch",
+        "replica",
+        "routed",
+        "sent_at",
+        "version",
+    )
+
+    def __init__(self, replica: Replica, decision: Decision, demand: Demand, now: float) -> None:
+        self.replica = replica
+        self.epoch = replica.epoch
+        self.version = replica.identity.version if replica.identity else None
+        self.routed = decision.reason
+        self.sent_at = now
+        self.begun = False
+        self.cancel: Cancel = _not_sent
+        self._lane = demand.lane
+        self._left = demand.tokens - decision.cached_tokens
+        self._pending = demand.prompt_tokens - decision.cached_tokens
+        replica.running += 1
+        replica.outstanding_tokens += self._left
+        replica.pending[self._lane] += self._pending
+        replica.assigned += 1
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """Name and epoch of the replica."""
+        return self.replica.name, self.epoch
+
+    def begin(self, now: float) -> None:
+        """The first token has come: the prompt is computed."""
+        self.begun = True
+        self.replica.pending[self._lane] -= self._pending
+        self.settle(self._pending)
+        self._pending = 0
+        self.replica.tell_first_token(now, now - self.sent_at)
+
+    def settle(self, tokens: int) -> None:
+        """So many tokens are computed or have come."""
+        if tokens > self._left:  # noqa: PLR1730  # a call to min costs as much as all of this
+            tokens = self._left
+        self._left -= tokens
+        self.replica.outstanding_tokens -= tokens
+
+    def finish(self, now: float) -> None:
+        """The output came to its end."""
+        self.end()
+        self.replica.tell_success(now)
+
+    def fail(self, now: float, failed: Failed) -> None:
+        """The replica failed the generation, or did not take it."""
+        self.end()
+        self.replica.tell_failure(now, failed)
+
+    def end(self) -> None:
+        """The generation is no longer there."""
+        self.replica.running -= 1
+        self.replica.pending[self._lane] -= self._pending
+        self._pending = 0
+        self.settle(self._left)
+
+
+def _not_sent(_: CancelReason) -> None:
+    return
