@@ -19,18 +19,18 @@ from services.engine.nvml import DeviceMonitor
 from services.engine.scheduler import Limits, Scheduler
 from services.engine.sequence import Sequence
 from services.engine.stopping import Stopper
-from services.router.admission import Admission
-from services.router.balancer import Balancer
+from services.router.admission.admission import Admission
+from services.router.balancing.balancer import Balancer
+from services.router.balancing.versions import Versions
 from services.router.demand import Lane, demand_of
-from services.router.ejection import Ejection
-from services.router.fleet import Fleet
-from services.router.fleet_rules import FleetRules
-from services.router.relay import Relay
-from services.router.replica import Replica
-from services.router.retry_budget import RetryBudget
+from services.router.fleet.ejection import Ejection
+from services.router.fleet.fleet import Fleet
+from services.router.fleet.fleet_rules import FleetRules
+from services.router.fleet.replica import Replica
+from services.router.fleet.watch import watching
+from services.router.relay.relay import Relay
+from services.router.relay.retry_budget import RetryBudget
 from services.router.status import Identity, Status
-from services.router.versions import Versions
-from services.router.watch import watching
 from services.shared.stream.blocks import BlockEvents
 from services.shared.stream.events import Cancel
 from services.shared.stream.generation import Generation
@@ -148,6 +148,7 @@ class Router:
         self.clock = clock = LifeClock(loop)
         versions = Versions(rules.balancing.versions)
         fleet_rules = FleetRules(
+            router=random.randbytes(8).hex(),
             versions=versions,
             health=rules.health,
             room=rules.queue.room(),
@@ -184,6 +185,14 @@ class Router:
 
     def running_at(self, name: str) -> int:
         return self.fleet[name].running
+
+    @property
+    def identity(self) -> Identity | None:
+        """What it says that it serves."""
+        return self.fleet.identity
+
+    def load(self) -> Load:
+        return self.relay.load()
 
     def cached_at(self, name: str, generation: Generation) -> int:
         """Tokens that are known to be cached of a generation."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from random import Random
 
-from services.router.health import HealthRules
-from services.router.queue_settings import QueueSettings, TenantWeight
-from services.router.retry_budget import RetryRules
+from services.router.admission.queue_settings import QueueSettings, TenantWeight
+from services.router.fleet.health import HealthRules
+from services.router.relay.retry_budget import RetryRules
 from tests.simulation.parameters import (
     Backlog,
     ClientParameters,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tests.simulation.engine import Host
+from tests.simulation.engine_host import EngineHost
 from tests.simulation.judge import Judge
 
 
-def check_blocks(host: Host, judge: Judge) -> None:
+def check_blocks(host: EngineHost, judge: Judge) -> None:
     """Each block is free, owned or cached, and the owners are the sequences."""
     if host.process is None:
         return
@@ -31,7 +31,7 @@ def check_blocks(host: Host, judge: Judge) -> None:
         judge.broken("blocks add up", f"{host.name}: {text}")
 
 
-def check_idle(host: Host, judge: Judge) -> None:
+def check_idle(host: EngineHost, judge: Judge) -> None:
     """Nothing is left of any generation."""
     if host.process is None:
         judge.broken("nothing is left", f"{host.name} is dead")

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
 from random import Random
+from typing import Protocol
 
+from services.router.demand import Lane
+from services.router.status import Identity
 from services.shared.errors import Code, Unavailable
 from services.shared.stream.blocks import BlockEvents
 from services.shared.stream.events import Accepted, Cancel, CancelReason, Event, Failed, Tokens
 from services.shared.stream.load import Load
 from services.shared.stream.source import Submission
 from tests.simulation.assembly import Router
-from tests.simulation.engine import Host
 from tests.simulation.judge import Judge
 from tests.simulation.legs import Legs, Witness
 from tests.simulation.notes import Notes
 from tests.simulation.router_rules import RouterRules
-from tests.simulation.session import Session
+from tests.simulation.session import Distant, Session
 from tests.simulation.virtual_time import VirtualLoop
 
 DESCRIBED_AFTER_S = 0.02
@@ -26,46 +26,62 @@ FORGOTTEN_AFTER_S = 0.5
 LOST = Failed(code=Code.UNAVAILABLE, message="the session to the router ended", retryable=True)
 
 
-@dataclass(frozen=True, slots=True)
 class Hearing:
     """Passes to the router what the session to one replica brings."""
 
-    host: Host
-    life: Life
-
-    @property
-    def name(self) -> str:
-        return self.host.name
+    def __init__(self, host: Replica, life: Life) -> None:
+        self._host = host
+        self._life = life
+        self._revision: int | None = None
 
     def came_up(self) -> None:
-        self.life.legs.came_up(self.name)
-        self.life.note("up", self.name)
-        described = partial(self._describe, self.life.sessions[self.name].connection)
-        self.life.loop.call_later(DESCRIBED_AFTER_S, described)
+        self._life.legs.came_up(self._host.name)
+        self._life.note("up", self._host.name)
 
     def load(self, load: Load | None) -> None:
-        if load is None:
-            self.life.note("down", self.name)
-        self.life.router.tell_load(self.name, load)
+        revision = None if load is None else load.description_revision
+        if revision is None:
+            self._life.note("down", self._host.name)
+        elif revision != self._revision:
+            self._life.loop.call_later(DESCRIBED_AFTER_S, self._describe, revision)
+        self._revision = revision
+        self._life.router.tell_load(self._host.name, load)
 
     def blocks(self, events: BlockEvents) -> None:
-        self.life.router.tell_blocks(self.name, events)
+        self._life.router.tell_blocks(self._host.name, events)
 
     def fault(self, fault: str) -> None:
-        self.life.judge.saw("breach of the protocol")
-        self.life.legs.blame(self.name)
-        self.life.router.tell_fault(self.name, fault)
+        self._life.judge.saw("breach of the protocol")
+        self._life.legs.blame(self._host.name)
+        self._life.router.tell_fault(self._host.name, fault)
 
-    def _describe(self, connection: object) -> None:
-        session = self.life.sessions.get(self.name)
-        if session is not None and session.connection is connection and connection is not None:
-            self.life.router.tell_identity(self.name, self.host.identity)
+    def _describe(self, revision: int) -> None:
+        """It is asked until it knows, unless its session is down or it is to be asked anew."""
+        if revision != self._revision or self._life.is_over:
+            return
+        described = self._host.describe()
+        if described is None:
+            self._life.loop.call_later(DESCRIBED_AFTER_S, self._describe, revision)
+        else:
+            self._life.router.tell_identity(self._host.name, described)
+
+
+class Replica(Distant, Protocol):
+    """A replica as a router is configured with it."""
+
+    @property
+    def pool(self) -> Lane | None: ...
+
+    def describe(self) -> Identity | None: ...
 
 
 class Life:
     """One life of a router, and the generations that it has from clients."""
 
-    def __init__(self, loop: VirtualLoop, random: Random, judge: Judge, rules: RouterRules) -> None:
+    def __init__(
+        self, name: str, loop: VirtualLoop, random: Random, judge: Judge, rules: RouterRules
+    ) -> None:
+        self.name = name
         self.loop = loop
         self.judge = judge
         self.notes = Notes(judge)
@@ -73,14 +89,14 @@ class Life:
         self.router = Router(loop, random, self.notes, rules)
         self.legs.cached_at = self.router.cached_at
         self.sessions: dict[str, Session] = {}
-        self.hosts: dict[str, Host] = {}
+        self.hosts: dict[str, Replica] = {}
         self._sinks: dict[int, Callable[[Event], None]] = {}
         self._next = 0
         self._dismissed: dict[str, None] = {}
         self.is_over = False
         self.leaving = False
 
-    def meet(self, host: Host) -> None:
+    def meet(self, host: Replica) -> None:
         """A replica that is there from now on."""
         if host.name in self._dismissed:
             del self._dismissed[host.name]
@@ -91,7 +107,7 @@ class Life:
         session = Session(host, self.loop, Hearing(host, self), witness, self.judge)
         self.sessions[host.name] = session
         self.hosts[host.name] = host
-        self.router.add(session, host.parameters.pool)
+        self.router.add(session, host.pool)
         session.connect()
 
     def allow(self, name: str) -> None:
@@ -117,7 +133,6 @@ class Life:
 
     def submit(self, submission: Submission) -> Cancel:
         number, self._next = self._next, self._next + 1
-        self.legs.asked(submission.generation)
         self._sinks[number] = submission.sink
 
         def sink(event: Event) -> None:
@@ -127,8 +142,9 @@ class Life:
                 self._sinks.pop(number, None)
             submission.sink(event)
 
+        there = Submission(submission.generation, f"{self.name} {number}", sink)
+        self.legs.asked(there)
         try:
-            there = Submission(submission.generation, submission.traceparent, sink)
             cancel_there = self.router.submit(there)
         except BaseException:
             del self._sinks[number]
@@ -155,24 +171,38 @@ class Life:
 
 
 class Front:
-    """Where clients find a router, if there is one.
+    """Where a router is found, if there is one.
+
+    Args:
+        begin: a new life of the router.
 
     Attributes:
         life: of the router that is there; None between two.
-        past: routers that have ended.
+        on_start: called when there is one again.
+        on_crash: called when there is none any more.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, name: str, begin: Callable[[Front], Life]) -> None:
+        self.name = name
         self.life: Life | None = None
-        self.past: list[Life] = []
+        self.on_start: Callable[[], None] = lambda: None
+        self.on_crash: Callable[[], None] = lambda: None
+        self._begin = begin
 
     def submit(self, submission: Submission) -> Cancel:
         if self.life is None:
             raise Unavailable("no router is reachable")
         return self.life.submit(submission)
 
+    def start(self) -> None:
+        """Does nothing while there is one."""
+        if self.life is None:
+            self.life = self._begin(self)
+            self.on_start()
+
     def crash(self) -> None:
+        """The router ends at once."""
         life, self.life = self.life, None
         if life is not None:
-            self.past.append(life)
             life.crash()
+            self.on_crash()

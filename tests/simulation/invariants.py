@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from math import floor
 
-from services.router.ejection import Cause
+from services.router.fleet.ejection import Cause
 from services.router.status import Status
 from tests.simulation.assembly import ReplicaFigures
-from tests.simulation.engine import Host
+from tests.simulation.engine_host import EngineHost
 from tests.simulation.front import Life
 from tests.simulation.judge import Judge
 from tests.simulation.legs import NOTHING, Counts
@@ -71,7 +71,8 @@ class RouterInvariants:
 
     def _check_ejection(self, figures: ReplicaFigures) -> None:
         """One has just been ejected."""
-        self._judge.saw(f"ejected for {figures.ejection.cause}")
+        if figures.ejection.cause is not None:
+            self._judge.saw(f"ejected for {figures.ejection.cause}")
         if figures.ejection.cause is Cause.FAILURE:
             failures = self._life.legs.last_row.get(figures.name, 0)
             threshold = self._life.router.rules.health.ejection_threshold
@@ -79,7 +80,7 @@ class RouterInvariants:
                 text = f"{figures.name} after {failures} failures in a row of {threshold}"
                 self._judge.broken("ejected for a row of failures", text)
 
-    def check_known_blocks(self, host: Host) -> None:
+    def check_known_blocks(self, host: EngineHost) -> None:
         """What the router knows of blocks is what the engine has, once both are at rest."""
         session = self._life.sessions.get(host.name)
         if host.process is not None and session is not None and not session.misses_blocks:

@@ -17,8 +17,8 @@ from tests.simulation.judge import Judge
 ASSUMED_OUTPUT_TOKENS = 512
 ROUNDING_S = 0.002
 BLAMED = frozenset({Code.UNAVAILABLE, Code.INTERNAL, Code.DATA_LOSS, Code.UNKNOWN})
-PROBE = "probe"
-"""The name of the router's own generations, which count as no traffic."""
+OWN = ""
+"""The record of the router's own generations, its probes, which count as no traffic."""
 
 Place = tuple[str, int]
 Cached = Callable[[str, Generation], int]
@@ -53,7 +53,7 @@ NOTHING = Counts(0, 0, 0)
 
 
 class Legs:
-    """Those of one router.
+    """Those of one router; each generation is known by the record that the router has of it.
 
     Attributes:
         sent_at: when each generation was, first.
@@ -77,11 +77,11 @@ class Legs:
         self.last_row: dict[str, int] = {}
         self.cached_at: Cached = _nothing
 
-    def asked(self, generation: Generation) -> None:
-        """A client has asked the router."""
-        timeout_ms = generation.quality_of_service.timeout_ms
+    def asked(self, submission: Submission) -> None:
+        """The router is asked."""
+        timeout_ms = submission.generation.quality_of_service.timeout_ms
         if timeout_ms is not None:
-            self._deadlines[generation.request_id] = self._time() + timeout_ms / 1000
+            self._deadlines[submission.traceparent] = self._time() + timeout_ms / 1000
 
     def came_up(self, name: str) -> None:
         self._epochs[name] += 1
@@ -102,28 +102,28 @@ class Legs:
         return not self._open
 
     def submitted(self, name: str, submission: Submission) -> None:
-        if submission.generation.request_id == PROBE:
-            return
-        generation = submission.generation
+        generation, key = submission.generation, submission.traceparent
         request_id, place = generation.request_id, (name, self._epochs[name])
+        if key == OWN:
+            return
         self._judge.history.note("sent", request=request_id, to=name, epoch=place[1])
-        if request_id in self._open:
-            at = self._open[request_id].place
-            self._judge.broken("live on one replica", f"{request_id} at {at} went to {place}")
-        if self._failed.get(request_id) == place:
+        if key in self._open:
+            text = f"{request_id} at {self._open[key].place} went to {place}"
+            self._judge.broken("live on one replica", text)
+        if self._failed.get(key) == place:
             self._judge.broken("not where it just failed", f"{request_id} went to {place} again")
-        self._check_deadline(generation)
+        self._check_deadline(submission)
         self.sent_at.setdefault(request_id, self._time())
-        if request_id in self._after_failure:
+        if key in self._after_failure:
+            del self._after_failure[key]
             self.retries += 1
             self._judge.saw("a retry")
-        self._after_failure.pop(request_id, None)
-        self._open[request_id] = _sent(place, generation, self.cached_at(name, generation))
+        self._open[key] = _sent(place, generation, self.cached_at(name, generation))
 
     def refused(self, submission: Submission) -> None:
         """The session took it not; the router hears of that at its next turn."""
         self._refused += 1
-        if submission.generation.request_id != PROBE:
+        if submission.traceparent != OWN:
             self._fail(submission)
 
     def settle(self) -> None:
@@ -136,15 +136,15 @@ class Legs:
         return not self._refused
 
     def cancelled(self, submission: Submission) -> None:
-        self._open.pop(submission.generation.request_id, None)
+        self._open.pop(submission.traceparent, None)
 
     def brought(self, submission: Submission, event: Event) -> None:
-        sent = self._open.get(submission.generation.request_id)
+        sent = self._open.get(submission.traceparent)
         if sent is None:
             return
         if isinstance(event, Tokens):
             sent.bring(len(event.ids))
-            self._failed.pop(submission.generation.request_id, None)
+            self._failed.pop(submission.traceparent, None)
         elif isinstance(event, Failed):
             if event.code in BLAMED:
                 self.blame(sent.place[0])
@@ -158,23 +158,22 @@ class Legs:
         self._in_a_row[name] += 1
         self.last_row[name] = self._in_a_row[name]
 
-    def _check_deadline(self, generation: Generation) -> None:
+    def _check_deadline(self, submission: Submission) -> None:
         """A replica is told how much time is left, not how much there was."""
-        deadline = self._deadlines.get(generation.request_id)
+        deadline = self._deadlines.get(submission.traceparent)
         if deadline is None:
             return
-        timeout_ms = generation.quality_of_service.timeout_ms
+        timeout_ms = submission.generation.quality_of_service.timeout_ms
         if timeout_ms is None or self._time() + timeout_ms / 1000 > deadline + ROUNDING_S:
-            text = f"{generation.request_id} has {timeout_ms} ms at the replica"
+            text = f"{submission.generation.request_id} has {timeout_ms} ms at the replica"
             self._judge.broken("deadlines are passed on", text)
 
     def _fail(self, submission: Submission) -> None:
-        request_id = submission.generation.request_id
-        self._failed[request_id] = self._close(submission)
-        self._after_failure[request_id] = None
+        self._failed[submission.traceparent] = self._close(submission)
+        self._after_failure[submission.traceparent] = None
 
     def _close(self, submission: Submission) -> Place:
-        return self._open.pop(submission.generation.request_id).place
+        return self._open.pop(submission.traceparent).place
 
 
 class Witness:

@@ -28,6 +28,7 @@ def mixed_world(seed: int) -> WorldParameters:
     engines = tuple(
         _engine(random, blocks, block_size, random.choice(versions)) for blocks in pools
     )
+    clusters = min(random.choice((0, 0, 0, 0, 1, 2)), len(engines) - 1)
     weights = {f"tenant-{n}": random.choice((1, 1, 2, 4)) for n in range(random.randint(1, 4))}
     return WorldParameters(
         seed=seed,
@@ -38,6 +39,8 @@ def mixed_world(seed: int) -> WorldParameters:
         duration_s=duration_s,
         delay_s=random.choice((0.0002, 0.001, 0.01)),
         has_faults=random.random() > 0.1,
+        clusters=clusters,
+        is_looped=clusters > 0 and random.random() < 0.4,
     )
 
 

@@ -56,5 +56,5 @@ class Nemesis:
         self._world.history.note("fault", fault=name)
         if fault.strike():
             self._world.judge.saw(f"fault {name}")
-        self._world.check()
+        self._world.machines.check()
         self._wait(name, fault, mean_s)

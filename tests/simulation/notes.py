@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from services.router.outcome import Outcome
+from services.router.relay.outcome import Outcome
 from services.shared.stream.generation import Generation
 from tests.simulation.judge import Judge
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from services.router.health import HealthRules
+from services.router.fleet.health import HealthRules
 from services.router.status import TAKING, Status
 from tests.simulation.assembly import ReplicaFigures
-from tests.simulation.engine import Host, honest
+from tests.simulation.engine_host import EngineHost
+from tests.simulation.front import Replica
+from tests.simulation.host import honest
 from tests.simulation.judge import Judge
 from tests.simulation.session import Session
 
@@ -25,7 +27,7 @@ class Notice:
         self._rules = rules
         self._judge = judge
 
-    def check(self, figures: ReplicaFigures, session: Session, host: Host, now: float) -> None:
+    def check(self, figures: ReplicaFigures, session: Session, host: Replica, now: float) -> None:
         if figures.status not in TAKING or not session.is_up:
             return
         idle_s = max(now - session.heard_at, self._without_step(host, session, now))
@@ -36,12 +38,13 @@ class Notice:
             text = f"{host.name} is {status} after {idle_s:.2f} s without a sign"
             self._judge.broken("a death is noticed in time", text)
 
-    def _without_step(self, host: Host, session: Session, now: float) -> float:
+    def _without_step(self, host: Replica, session: Session, now: float) -> float:
         """Since its last step, less what an honest heartbeat may be behind; 0 without work."""
-        process = host.process
-        if process is None or host.report is not honest or host.line.extra_s:
+        if not isinstance(host, EngineHost) or host.process is None:
+            return 0.0
+        if host.report is not honest or host.line.extra_s:
             return 0.0
         if now - session.heard_at > HEARTBEAT_S + SLACK_S:
             return 0.0
-        age_s = process.parts.steps.progress.age_ms / 1000
+        age_s = host.process.parts.steps.progress.age_ms / 1000
         return age_s - HEARTBEAT_S - SLACK_S

@@ -75,6 +75,8 @@ class WorldParameters:
     Args:
         duration_s: how long clients ask and faults happen.
         delay_s: of the network, on average.
+        clusters: routers that are replicas of the first and have engines of their own.
+        is_looped: the first is, by a mistake, a replica of the last of these.
     """
 
     seed: int
@@ -85,6 +87,8 @@ class WorldParameters:
     duration_s: float
     delay_s: float
     has_faults: bool
+    clusters: int = 0
+    is_looped: bool = False
 
     @property
     def context_length(self) -> int:

@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from services.engine.blocks import BlockPool
-from services.router.admission import Admission
-from services.router.delivery import Delivery
-from services.router.ejection import Cause, Ejection
-from services.router.fair_queue import FairQueue
-from services.router.fair_share import FairShare
-from services.router.health import Health
-from services.router.judge import Judge
-from services.router.leg import Leg
-from services.router.relayed import Relayed
-from services.router.retry_budget import RetryBudget
-from services.router.setbacks import Setbacks
+from services.router.admission.admission import Admission
+from services.router.admission.fair_queue import FairQueue
+from services.router.admission.fair_share import FairShare
+from services.router.fleet.ejection import Cause, Ejection
+from services.router.fleet.health import Health
+from services.router.fleet.judge import Judge
+from services.router.relay.delivery import Delivery
+from services.router.relay.leg import Leg
+from services.router.relay.relayed import Relayed
+from services.router.relay.retry_budget import RetryBudget
+from services.router.relay.setbacks import Setbacks
 from services.router.status import Status, Verdict
 from services.shared.stream.block_reader import BlockReader
 from services.shared.stream.blocks import BlockEvents

@@ -7,12 +7,12 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from random import Random
 
-from services.router.balancing_settings import BalancingSettings
-from services.router.health import HealthRules
-from services.router.policies import PolicyName
-from services.router.queue_settings import QueueSettings, TenantWeight
-from services.router.retry_budget import RetryRules
-from services.router.versions import VersionShare
+from services.router.admission.queue_settings import QueueSettings, TenantWeight
+from services.router.balancing.balancing_settings import BalancingSettings
+from services.router.balancing.policies import PolicyName
+from services.router.balancing.versions import VersionShare
+from services.router.fleet.health import HealthRules
+from services.router.relay.retry_budget import RetryRules
 from tests.simulation.versions import VERSIONS
 
 

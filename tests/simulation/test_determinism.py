@@ -15,15 +15,21 @@ FORBIDDEN_CALLS = {"asyncio.sleep", "asyncio.get_event_loop", "asyncio.get_runni
 
 
 def domain_modules() -> list[str]:
+    """Files of the modules and packages that the contract names."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     contracts = settings["tool"]["importlinter"]["contracts"]
     contract = next(one for one in contracts if one["name"] == CONTRACT)
-    modules: list[str] = contract["source_modules"]
-    return modules
+    paths = [ROOT / name.replace(".", "/") for name in contract["source_modules"]]
+    files = [file for path in paths for file in _files(path)]
+    return [str(file.relative_to(ROOT)) for file in files]
 
 
-def source(module: str) -> ast.Module:
-    return ast.parse((ROOT / f"{module.replace('.', '/')}.py").read_text())
+def _files(path: Path) -> list[Path]:
+    return sorted(path.rglob("*.py")) if path.is_dir() else [path.with_suffix(".py")]
+
+
+def source(file: str) -> ast.Module:
+    return ast.parse((ROOT / file).read_text())
 
 
 def imported(tree: ast.Module) -> set[str]:
@@ -50,12 +56,17 @@ def names_of_sets(tree: ast.Module) -> set[str]:
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and is_set(node.value):
-            names |= {ast.unparse(target) for target in node.targets}
+            names |= {_last(target) for target in node.targets}
         elif isinstance(node, ast.AnnAssign) and _says_set(node.annotation):
-            names.add(ast.unparse(node.target))
+            names.add(_last(node.target))
         elif isinstance(node, ast.arg) and node.annotation and _says_set(node.annotation):
             names.add(node.arg)
     return names
+
+
+def _last(node: ast.expr) -> str:
+    """The name of an attribute, whatever it is an attribute of."""
+    return ast.unparse(node).rpartition(".")[2]
 
 
 def _says_set(annotation: ast.expr) -> bool:
@@ -75,22 +86,22 @@ def iterated(tree: ast.Module) -> list[ast.expr]:
     return found
 
 
-@pytest.mark.parametrize("module", domain_modules())
-def test_a_domain_module_takes_time_and_chance_from_outside(module: str) -> None:
-    tree = source(module)
+@pytest.mark.parametrize("file", domain_modules())
+def test_a_domain_module_takes_time_and_chance_from_outside(file: str) -> None:
+    tree = source(file)
     assert not imported(tree) & FORBIDDEN_IMPORTS
     calls = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     assert not calls & FORBIDDEN_CALLS
 
 
-@pytest.mark.parametrize("module", domain_modules())
-def test_a_domain_module_goes_through_no_set(module: str) -> None:
-    tree = source(module)
+@pytest.mark.parametrize("file", domain_modules())
+def test_a_domain_module_goes_through_no_set(file: str) -> None:
+    tree = source(file)
     sets = names_of_sets(tree)
     disordered = [
         f"line {node.lineno}: {ast.unparse(node)}"
         for node in iterated(tree)
-        if is_set(node) or ast.unparse(node) in sets
+        if is_set(node) or _last(node) in sets
     ]
     assert not disordered
 

@@ -5,26 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass
-from functools import partial
 from random import Random
 
 from services.shared.errors import Code
 from tests.simulation.asked import Rules
-from tests.simulation.assembly import engine_parts, identity
 from tests.simulation.clients import Client, Surroundings
-from tests.simulation.engine import Host, Process
-from tests.simulation.engine_invariants import check_blocks, check_idle
 from tests.simulation.fairness import Fairness
-from tests.simulation.front import Front, Life
+from tests.simulation.front import Front
 from tests.simulation.history import History
-from tests.simulation.invariants import RouterInvariants
 from tests.simulation.judge import Judge, Violation
 from tests.simulation.logs import logged_bugs
+from tests.simulation.machines import Machines
 from tests.simulation.nemesis import Nemesis
-from tests.simulation.network import Line
 from tests.simulation.parameters import (
     Backlog,
-    EngineParameters,
     Mix,
     WorldParameters,
 )
@@ -33,13 +27,10 @@ from tests.simulation.requests import Requests
 from tests.simulation.versions import VERSIONS
 from tests.simulation.virtual_time import VirtualLoop, clocks_of
 
-STARTED_S = 1.5
-"""By then all engines are ready."""
+STARTED_S = 4.0
+"""By then all engines are ready, and known to be."""
 
 QUIET_S = 60.0
-IDLE_S = 5.0
-"""An engine ends what it was asked for within this."""
-
 PATIENCE_S = 30.0
 """How long clients go on when faults have ended."""
 
@@ -70,12 +61,9 @@ class World:
         self.loop = VirtualLoop()
         self.history = History(self.loop.time)
         self.judge = Judge(self.loop.time, self.history)
-        self.front = Front()
-        self.hosts: list[Host] = []
+        self.machines = Machines(self.loop, self.judge, parameters, self.random)
         self.nemesis = Nemesis(self, without)
         self.clients = self._clients()
-        self.invariants: RouterInvariants | None = None
-        self._lives = 0
         self._tasks: list[asyncio.Task[None]] = []
 
     def random(self, purpose: str) -> Random:
@@ -92,20 +80,10 @@ class World:
         violation, faults = self.judge.violation, self.nemesis.names
         return Verdict(self.parameters.seed, violation, self.judge, self.history, faults)
 
-    def check(self) -> None:
-        """After each step."""
-        if self.invariants is not None and self.front.life is not None:
-            self.invariants.check()
-
-    def start_router(self) -> None:
-        """A new router takes the place of the one that ended."""
-        self._lives += 1
-        random = self.random(f"router {self._lives}")
-        life = Life(self.loop, random, self.judge, self.parameters.rules)
-        self.front.life = life
-        self.invariants = RouterInvariants(life, self.judge)
-        for host in self.hosts:
-            life.meet(host)
+    @property
+    def front(self) -> Front:
+        """Where clients ask."""
+        return self.machines.edge
 
     def start(self, work: Coroutine[None, None, None]) -> None:
         """Something that takes a while."""
@@ -115,9 +93,7 @@ class World:
         await asyncio.sleep(seconds)
 
     async def _live(self) -> None:
-        for parameters in self.parameters.engines:
-            self.add_host(parameters)
-        self.start_router()
+        self.machines.start()
         await asyncio.sleep(STARTED_S)
         began = self.loop.time()
         for client in self.clients:
@@ -133,27 +109,8 @@ class World:
             client.stop()
         await asyncio.sleep(QUIET_S)
         self._check_fairness(began, ended)
-        await self._end()
-
-    async def _end(self) -> None:
-        """Takes the world apart; each part must have nothing left when what used it is gone."""
-        self.check()
         self._check_ends()
-        if self.front.life is None or self.invariants is None:
-            self.judge.broken("nothing is left", "there is no router")
-        else:
-            self.invariants.check_rest()
-            for host in self.hosts:
-                self.invariants.check_known_blocks(host)
-        self.front.crash()
-        await asyncio.sleep(IDLE_S)
-        for host in self.hosts:
-            check_blocks(host, self.judge)
-            check_idle(host, self.judge)
-            host.kill()
-        await asyncio.sleep(IDLE_S)
-        if timers := self.loop.timers():
-            self.judge.broken("nothing is left", f"{len(timers)} timers, as {timers[0]}")
+        await self.machines.end()
 
     def _check_fairness(self, began: float, ended: float) -> None:
         backlog, life = self.parameters.requests, self.front.life
@@ -193,26 +150,6 @@ class World:
             case Backlog() as backlog:
                 return PlainRequests(backlog)
 
-    def add_host(self, parameters: EngineParameters) -> None:
-        """A new engine, which the router knows from now on."""
-        name = f"engine-{len(self.hosts)}"
-        line = Line(self.loop, self.random(f"line {name}"), self.parameters.delay_s)
-        random = self.random(f"engine {name}")
-
-        def start(version: str) -> Process:
-            wrong = partial(self.judge.broken, "blocks hold what is theirs")
-            parts = partial(engine_parts, parameters, version, random, wrong)
-            process = Process(self.loop, parameters, parts)
-            process.on_step = partial(self._stepped, host)
-            return process
-
-        served = identity(parameters, parameters.version)
-        host = Host(name, line, parameters, served, start)
-        self.hosts.append(host)
-        host.start()
-        if self.front.life is not None:
-            self.front.life.meet(host)
-
     def _failures(self) -> frozenset[Code]:
         """Those that callers must be ready for."""
         if not self.nemesis.names:
@@ -220,10 +157,6 @@ class World:
         if "another model" in self.nemesis.names:
             return FAILURES | {Code.NOT_FOUND}
         return FAILURES
-
-    def _stepped(self, host: Host) -> None:
-        check_blocks(host, self.judge)
-        self.check()
 
     def _crashed(self, _: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
         error = context.get("exception")

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from tests.simulation.session import Session
 
 if TYPE_CHECKING:
-    from tests.simulation.engine import Host
+    from tests.simulation.engine_host import EngineHost
+    from tests.simulation.front import Life
+    from tests.simulation.machines import Machine
     from tests.simulation.world import World
 
 LONGEST_S = 20.0
@@ -26,12 +28,21 @@ class Fault:
         """Whether there was something to strike."""
         raise NotImplementedError
 
-    def host(self) -> Host:
-        return self.random.choice(self.world.hosts)
+    def host(self) -> EngineHost:
+        """Where some engine runs."""
+        return self.random.choice(self.world.machines.hosts)
+
+    def machine(self) -> Machine:
+        """Where some engine runs, or a router that is another's replica."""
+        return self.random.choice(self.world.machines.replicas())
+
+    def life(self) -> Life | None:
+        """Of some router; None while it is dead."""
+        return self.random.choice(self.world.machines.fronts).life
 
     def session(self) -> Session | None:
-        """The router's session to some host; None where there is none."""
-        life = self.world.front.life
+        """Of some router to some replica; None where there is none."""
+        life = self.life()
         if life is None or not life.sessions:
             return None
         return life.sessions[self.random.choice(list(life.sessions))]

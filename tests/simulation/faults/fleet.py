@@ -7,31 +7,38 @@ from functools import partial
 
 from tests.simulation.assembly import identity
 from tests.simulation.faults.fault import Fault
+from tests.simulation.front import Life
 from tests.simulation.versions import VERSIONS
 
 MOST_HOSTS = 10
 
 
-class AdminDrain(Fault):
-    """An operator takes a replica's work away, and gives it back later."""
+class _OfReplica(Fault):
+    """What an operator does to one replica of a router."""
+
+    def act(self, life: Life, name: str) -> None:
+        raise NotImplementedError
 
     def strike(self) -> bool:
-        life, name = self.world.front.life, self.host().name
-        if life is None or name not in life.sessions:
+        life = self.life()
+        if life is None or not life.sessions:
             return False
-        life.router.drain_replica(name, undo=False)
-
-        self.later(2.0, partial(life.allow, name))
+        self.act(life, self.random.choice(list(life.sessions)))
         return True
 
 
-class Reweight(Fault):
-    """An operator changes a replica's share."""
+class AdminDrain(_OfReplica):
+    """Its work is taken away; later it is given some again."""
 
-    def strike(self) -> bool:
-        life, name = self.world.front.life, self.host().name
-        if life is None or name not in life.sessions:
-            return False
+    def act(self, life: Life, name: str) -> None:
+        life.router.drain_replica(name, undo=False)
+        self.later(2.0, partial(life.allow, name))
+
+
+class Reweight(_OfReplica):
+    """Its share is changed; later it is as before."""
+
+    def act(self, life: Life, name: str) -> None:
         life.router.set_weight(name, self.random.choice((0.0, 0.25, 1.0, 4.0)))
 
         def heal() -> None:
@@ -39,34 +46,31 @@ class Reweight(Fault):
                 life.router.set_weight(name, 1.0)
 
         self.later(2.0, heal)
-        return True
 
 
-class Remove(Fault):
-    """A replica is named no more; later it is again."""
+class Remove(_OfReplica):
+    """It is named no more; later it is again."""
 
-    def strike(self) -> bool:
-        life, host = self.world.front.life, self.host()
-        if life is None or host.name not in life.sessions:
-            return False
-        life.dismiss(host.name)
+    def act(self, life: Life, name: str) -> None:
+        host = life.hosts[name]
+        life.dismiss(name)
 
         def heal() -> None:
             if not life.is_over:
                 life.meet(host)
 
         self.later(2.0, heal)
-        return True
 
 
 class Add(Fault):
     """A new replica comes and stays."""
 
     def strike(self) -> bool:
-        if len(self.world.hosts) >= MOST_HOSTS:
+        if len(self.world.machines.hosts) >= MOST_HOSTS:
             return False
         parameters = self.random.choice(self.world.parameters.engines)
-        self.world.add_host(parameters)
+        machines = self.world.machines
+        machines.add_engine(parameters, self.random.choice(machines.fronts))
         return True
 
 

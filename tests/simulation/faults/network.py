@@ -9,7 +9,7 @@ class Cut(Fault):
     """The connections to a host break off; its process lives."""
 
     def strike(self) -> bool:
-        host = self.host()
+        host = self.machine()
         host.cut()
         return bool(host.connections)
 
@@ -18,7 +18,7 @@ class Flap(Fault):
     """The connections to a host break off again and again."""
 
     def strike(self) -> bool:
-        host = self.host()
+        host = self.machine()
         for number in range(self.random.randint(3, 8)):
             self.world.loop.call_later(number * self.random.uniform(0.1, 0.6), host.cut)
         return True
@@ -28,7 +28,7 @@ class HalfOpen(Fault):
     """Nothing arrives in one direction, and neither side is told."""
 
     def strike(self) -> bool:
-        host = self.host()
+        host = self.machine()
         frames = self.random.random() < 0.5
         host.fall_silent(frames=frames, commands=not frames)
         self.later(4.0, host.speak)
@@ -39,7 +39,7 @@ class Delay(Fault):
     """Frames take long."""
 
     def strike(self) -> bool:
-        line = self.host().line
+        line = self.machine().line
         line.extra_s = self.random.expovariate(2)
 
         def heal() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.simulation.engine import Host
+from tests.simulation.engine_host import EngineHost
 from tests.simulation.faults.fault import Fault
 
 DRAIN_S = 2.0
@@ -84,7 +84,7 @@ class Drain(Fault):
         self.world.start(self._drain(host))
         return True
 
-    async def _drain(self, host: Host) -> None:
+    async def _drain(self, host: EngineHost) -> None:
         process = host.process
         if process is None:
             return

@@ -143,7 +143,8 @@ class AfterCancel(_Late):
     how = "cancelled"
 
     def take_away(self, session: Session) -> None:
-        life = self.world.front.life
-        if life is not None:
-            life.router.drain_replica(session.name, undo=False)
-            self.later(1.0, partial(life.allow, session.name))
+        for front in self.world.machines.fronts:
+            life = front.life
+            if life is not None and life.sessions.get(session.name) is session:
+                life.router.drain_replica(session.name, undo=False)
+                self.later(1.0, partial(life.allow, session.name))

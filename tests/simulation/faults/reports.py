@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from services.shared.stream.load import Load, ReplicaState
-from tests.simulation.engine import Report, honest
 from tests.simulation.faults.fault import Fault
+from tests.simulation.host import Report, honest
 
 
 class _Reports(Fault):
@@ -16,7 +16,7 @@ class _Reports(Fault):
         raise NotImplementedError
 
     def strike(self) -> bool:
-        host = self.host()
+        host = self.machine()
         report = host.report = self.report()
 
         def heal() -> None:
@@ -59,7 +59,7 @@ class Lies(_Reports):
                 waiting=draw(100),
                 outstanding_tokens=draw(100_000),
                 pending_prompt_tokens=draw(100_000),
-                free_blocks=draw(2 * load.total_blocks),
+                free_blocks=draw(2 * load.total_blocks + 1),
                 slots=draw(4),
             )
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from tests.simulation.faults.fault import Fault
-from tests.simulation.front import Life
+from tests.simulation.front import Front, Life
 
 HOUR_S = 3600.0
 
 
 class RouterKill(Fault):
-    """It dies; a new one finds the same engines."""
+    """It dies; a new one finds the same replicas."""
 
     def strike(self) -> bool:
-        if self.world.front.life is None:
+        front = self.random.choice(self.world.machines.fronts)
+        if front.life is None:
             return False
-        self.world.front.crash()
-        self.later(0.5, self.world.start_router)
+        front.crash()
+        self.later(0.5, front.start)
         return True
 
 
@@ -23,24 +24,24 @@ class RouterDrain(Fault):
     """It leaves as on SIGTERM, with nothing left to do, and a new one takes its place."""
 
     def strike(self) -> bool:
-        life = self.world.front.life
-        if life is None or life.leaving:
+        front = self.random.choice(self.world.machines.fronts)
+        if front.life is None or front.life.leaving:
             return False
-        life.leaving = True
-        self.world.start(self._drain(life))
+        front.life.leaving = True
+        self.world.start(self._drain(front, front.life))
         return True
 
-    async def _drain(self, life: Life) -> None:
+    async def _drain(self, front: Front, life: Life) -> None:
         await life.router.drain(self.random.uniform(0, 2))
-        if self.world.front.life is not life:
+        if front.life is not life:
             return
         self.world.judge.require(
             life.router.running == 0,
             "a drained router has nothing left",
             lambda: f"{life.router.running} run",
         )
-        self.world.front.crash()
-        self.later(0.5, self.world.start_router)
+        front.crash()
+        self.later(0.5, front.start)
 
 
 class ClockJump(Fault):
