@@ -7,7 +7,6 @@ logarithm.
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Protocol
 
 import numpy as np
@@ -53,12 +52,3 @@ class PlainDrawing:
             arrivals = -np.log(uniform(keys[:, None], token_ids)) / weights
         drawn: TokenIds = arrivals.argmin(axis=1)
         return drawn
-
-
-def fastest_drawing(device: torch.device, workers: int) -> Drawing:
-    """Compiled kernels on up to `workers` threads where logits are on a CPU and numba is there."""
-    if device.type != "cpu" or importlib.util.find_spec("numba") is None:
-        return PlainDrawing()
-    from services.engine.compiled_drawing import CompiledDrawing  # noqa: PLC0415 -- optional
-
-    return CompiledDrawing(workers)

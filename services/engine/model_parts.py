@@ -6,7 +6,7 @@ import torch
 
 from services.engine.admission import ServedModel
 from services.engine.blocks import BlockPool
-from services.engine.drawing import fastest_drawing
+from services.engine.fastest_drawing import fastest_drawing
 from services.engine.grammar_compiler import grammars_of
 from services.engine.memory import pool_blocks
 from services.engine.model.llama import LlamaModel

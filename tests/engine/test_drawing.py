@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from services.engine.drawing import Drawing, Floats, PlainDrawing, fastest_drawing
+from services.engine.drawing import Drawing, Floats, PlainDrawing
+from services.engine.fastest_drawing import fastest_drawing
 from services.engine.noise import stream_keys
 
 PLAIN = PlainDrawing()
