@@ -46,6 +46,8 @@ class Hearing:
             self._life.loop.call_later(DESCRIBED_AFTER_S, self._describe, revision)
         self._revision = revision
         self._life.router.tell_load(self._host.name, load)
+        if load is None:
+            self._life.on_change()
 
     def blocks(self, events: BlockEvents) -> None:
         self._life.router.tell_blocks(self._host.name, events)
@@ -64,6 +66,7 @@ class Hearing:
             self._life.loop.call_later(DESCRIBED_AFTER_S, self._describe, revision)
         else:
             self._life.router.tell_identity(self._host.name, described)
+            self._life.on_change()
 
 
 class Replica(Distant, Protocol):
@@ -76,7 +79,12 @@ class Replica(Distant, Protocol):
 
 
 class Life:
-    """One life of a router, and the generations that it has from clients."""
+    """One life of a router, and the generations that it has from clients.
+
+    Attributes:
+        on_change: called when a replica has gone, or has said what it serves.
+        leaving: it was told to stop.
+    """
 
     def __init__(
         self, name: str, loop: VirtualLoop, random: Random, judge: Judge, rules: RouterRules
@@ -93,6 +101,7 @@ class Life:
         self._sinks: dict[int, Callable[[Event], None]] = {}
         self._next = 0
         self._dismissed: dict[str, None] = {}
+        self.on_change: Callable[[], None] = lambda: None
         self.is_over = False
         self.leaving = False
 

@@ -124,7 +124,8 @@ class Machines:
         self._lives += 1
         random = self._random(f"router {self._lives}")
         life = Life(front.name, self._loop, random, self._judge, self._parameters.rules)
-        self._invariants[front.name] = RouterInvariants(life, self._judge)
+        invariants = self._invariants[front.name] = RouterInvariants(life, self._judge)
+        life.on_change = invariants.check
         for host in self.reached[front.name]:
             life.meet(host)
         return life
