@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.simulation.commit import commit
 from tests.simulation.coverage import never_seen
 from tests.simulation.runs import run_worlds
 from tests.simulation.shrink import shrink
@@ -39,7 +40,8 @@ def _options() -> argparse.ArgumentParser:
 
 
 def _one(verdict: Verdict, history: Path | None) -> int:
-    print(f"seed {verdict.seed}, faults: {', '.join(verdict.faults) or 'none'}")
+    faults = ", ".join(verdict.faults) or "none"
+    print(f"seed {verdict.seed}, commit {commit()}, faults: {faults}")
     if history is not None:
         history.write_text("".join(f"{line}\n" for line in verdict.history.lines()))
     if verdict.violation is None:

@@ -20,14 +20,14 @@ CONTEXT_LENGTH = 384
 
 def mixed_world(seed: int) -> WorldParameters:
     random = Random(f"world {seed}")
-    block_size = random.choice((4, 8, 16))
+    sizes = (4, 8, 16) if random.random() < 0.2 else (random.choice((4, 8, 16)),)
     pools = [round(8 * 50 ** random.random()) for _ in range(random.randint(1, 8))]
-    context_length = min(CONTEXT_LENGTH, min(pools) * block_size)
     duration_s = random.uniform(3, 20)
     versions = VERSIONS if random.random() < 0.25 else VERSIONS[:1]
     engines = tuple(
-        _engine(random, blocks, block_size, random.choice(versions)) for blocks in pools
+        _engine(random, blocks, random.choice(sizes), random.choice(versions)) for blocks in pools
     )
+    context_length = min(CONTEXT_LENGTH, *(one.blocks * one.block_size for one in engines))
     clusters = min(random.choice((0, 0, 0, 0, 1, 2)), len(engines) - 1)
     weights = {f"tenant-{n}": random.choice((1, 1, 2, 4)) for n in range(random.randint(1, 4))}
     return WorldParameters(
