@@ -14,7 +14,7 @@ from tokenway.router.v1.router_pb2_grpc import RouterServiceStub
 
 from services.shared.channel import open_channel
 from services.shared.model_folder import ModelFolder
-from tests.faults.mortal import Mortal
+from tests.faults.mortal import Mortal, request_of
 from tests.faults.proxy import Proxy
 from tests.integration.stack import Launcher, Service, Settings, Stack, wait_until_ready
 
@@ -75,12 +75,7 @@ class Cluster:
     def attempts(self, request_id: str) -> list[int]:
         """How many replicas each output of a request was sent to; none while it runs."""
         ended = self.router.service.lines(message="generation ended")
-        return [line["attempts"] for line in ended if _of(line["request_id"], request_id)]
-
-
-def _of(name: str, request_id: str) -> bool:
-    """Whether a generation of that name is an output of the request."""
-    return name.removesuffix("-0").removesuffix("-1") == request_id
+        return [line["attempts"] for line in ended if request_of(line["request_id"]) == request_id]
 
 
 def directly(_: str) -> AbstractContextManager[Proxy | None]:

@@ -8,12 +8,16 @@ from tests.integration.stack import Settings, simulated
 TOGETHER = {"batching": {"max_wait_ms": 500, "token_budget": 4096}}
 """An engine begins all that is asked of it in one step."""
 
-_HEALTH = {"degraded_after_s": 1.5, "stuck_after_s": 1.5, "ejection_threshold": 1000}
-WATCHFUL = {"health": _HEALTH}
+_FORGIVING = {"ejection_threshold": 1000}
+
+WATCHFUL = {"health": {"degraded_after_s": 1.5, "stuck_after_s": 1.5, **_FORGIVING}}
 """A router waits no longer than it must for an engine that stands still, and bears no grudge."""
 
+PATIENT = {"health": {"degraded_after_s": 60, "stuck_after_s": 60, **_FORGIVING}}
+"""For engines that compute all prompts in one step, on a machine that is busy with more."""
 
-def slow(model: ModelFolder, step_ms: int = 20) -> Settings:
+
+def slow(model: ModelFolder, step_ms: int) -> Settings:
     """An engine that computes nothing, in steps that a client can follow."""
     simulation = {"step_us": 1000 * step_ms, "token_us": 5}
     return {**simulated(model, simulation=simulation), "service": TOGETHER}

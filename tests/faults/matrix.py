@@ -15,7 +15,7 @@ from pathlib import Path
 from services.shared.model_folder import ModelFolder
 from tests.faults.asked import TOKENS
 from tests.faults.cluster import Cluster, cluster_of
-from tests.faults.engines import WATCHFUL, real, slow
+from tests.faults.engines import PATIENT, WATCHFUL, real, slow
 from tests.faults.fault import FAULTS
 from tests.faults.proxy import proxy_to
 from tests.faults.trial import Fault, Heard, trial_on
@@ -52,10 +52,12 @@ def main() -> int:
     parser.add_argument("--model", type=Path, default=DEFAULT_MODEL)
     options = parser.parse_args()
     model = ModelFolder(options.model)
-    engines = [slow(model) if options.simulate else real(model)] * 2
+    engine, router = real(model), PATIENT
+    if options.simulate:
+        engine, router = slow(model, step_ms=40), WATCHFUL
     with tempfile.TemporaryDirectory() as folder:
         launcher = Launcher(folder=Path(folder), environ={})
-        with cluster_of(launcher, engines, model, proxy_to, service=WATCHFUL) as cluster:
+        with cluster_of(launcher, [engine] * 2, model, proxy_to, service=router) as cluster:
             asyncio.run(disturbed_after(cluster, range(TOKENS + 1), FAULTS[options.fault]))
     return 0
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 from tests.integration.stack import Launcher, Service, Settings
+
+
+def request_of(name: str) -> str:
+    """The request that a generation of that name is an output of."""
+    return name.removesuffix("-0").removesuffix("-1")
 
 
 class Mortal:
@@ -36,11 +40,10 @@ class Mortal:
     def address(self) -> str:
         return self.service.grpc
 
-    def received(self, request_ids: Sequence[str]) -> bool:
-        """Whether it was sent all of these requests in this or an earlier life, by its log."""
+    def received(self) -> set[str]:
+        """The requests that it was sent in all its lives, by its log."""
         lines = self.service.lines(message="prompt received")
-        names = {line["request_id"] for line in lines}
-        return all(name in names or f"{name}-1" in names for name in request_ids)
+        return {request_of(line["request_id"]) for line in lines}
 
     def start(self) -> None:
         self.close()

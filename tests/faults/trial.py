@@ -75,9 +75,15 @@ class Trial:
         await self.cluster.lean_on(at)
         async with _client(self.cluster) as client, asyncio.TaskGroup() as group:
             answers = [group.create_task(listener.hear(client)) for listener in listeners]
-            await until(lambda: scene.victim.received([one.request_id for one in listeners]))
+            asked = {listener.request_id for listener in listeners}
+            await until(lambda: asked <= scene.victim.received())
             await self.cluster.level()
             await scene.first.until(tokens)
+            assert not any(
+                asked & other.received()
+                for other in self.cluster.engines
+                if other is not scene.victim
+            ), "an answer has left its engine before the fault"
             await fault(scene)
         return [
             Heard(listener.asked, answer.result(), self.cluster.attempts(listener.request_id))
