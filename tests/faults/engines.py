@@ -10,10 +10,10 @@ TOGETHER = {"batching": {"max_wait_ms": 500, "token_budget": 4096}}
 
 _FORGIVING = {"ejection_threshold": 1000}
 
-WATCHFUL = {"health": {"degraded_after_s": 1.5, "stuck_after_s": 1.5, **_FORGIVING}}
+WATCHFUL: Settings = {"health": {"degraded_after_s": 1.5, "stuck_after_s": 1.5, **_FORGIVING}}
 """A router waits no longer than it must for an engine that stands still, and bears no grudge."""
 
-PATIENT = {"health": {"degraded_after_s": 60, "stuck_after_s": 60, **_FORGIVING}}
+PATIENT: Settings = {"health": {"degraded_after_s": 60, "stuck_after_s": 60, **_FORGIVING}}
 """For engines that compute all prompts in one step, on a machine that is busy with more."""
 
 
