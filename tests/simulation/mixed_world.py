@@ -23,7 +23,7 @@ def mixed_world(seed: int) -> WorldParameters:
     sizes = (4, 8, 16) if random.random() < 0.2 else (random.choice((4, 8, 16)),)
     pools = [round(8 * 50 ** random.random()) for _ in range(random.randint(1, 8))]
     duration_s = random.uniform(3, 20)
-    versions = VERSIONS if random.random() < 0.25 else VERSIONS[:1]
+    versions = VERSIONS if random.random() < 0.35 else VERSIONS[:1]
     engines = tuple(
         _engine(random, blocks, random.choice(sizes), random.choice(versions)) for blocks in pools
     )

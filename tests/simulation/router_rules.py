@@ -82,7 +82,7 @@ def balancing_of(random: Random) -> BalancingSettings:
 
 def _canary(random: Random, versions: AbstractSet[str]) -> tuple[VersionShare, ...]:
     """Some routers know both versions; where both are there, one may be on its way out."""
-    if random.random() < 0.4:
+    if random.random() < 0.25:
         return ()
     weight = random.choice((0, 0.1, 1)) if len(versions) > 1 else 1
     return (

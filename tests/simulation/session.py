@@ -123,6 +123,11 @@ class Session:
     def is_up(self) -> bool:
         return self._load is not None
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether it carries a generation."""
+        return len(self._streams) > 0
+
     def submit(self, submission: Submission) -> Cancel:
         self._witness.submitted(submission)
         if self._load is None or self.connection is None:

@@ -47,5 +47,11 @@ class Fault:
             return None
         return life.sessions[self.random.choice(list(life.sessions))]
 
+    def busy_session(self) -> Session | None:
+        """One that carries a generation; None where none does."""
+        lives = [front.life for front in self.world.machines.fronts if front.life is not None]
+        busy = [one for life in lives for one in life.sessions.values() if one.is_busy]
+        return self.random.choice(busy) if busy else None
+
     def later(self, mean_s: float, heal: Callable[[], None]) -> None:
         self.world.loop.call_later(min(self.random.expovariate(1 / mean_s), LONGEST_S), heal)

@@ -28,7 +28,7 @@ class _Tampering(Fault):
     """Changes the next frame that has something to change; the culprit must be named for it."""
 
     def strike(self) -> bool:
-        session = self.session()
+        session = self.busy_session() or self.session()
         if session is None:
             return False
         session.tamper = self.tamper
@@ -99,8 +99,8 @@ class _Late(Fault):
         raise NotImplementedError
 
     def strike(self) -> bool:
-        session = self.session()
-        if session is None or not session.is_up:
+        session = self.busy_session()
+        if session is None:
             return False
         session.past.clear()
         self.take_away(session)
