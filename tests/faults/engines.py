@@ -17,6 +17,10 @@ PATIENT: Settings = {"health": {"degraded_after_s": 60, "stuck_after_s": 60, **_
 """For engines that compute all prompts in one step, on a machine that is busy with more."""
 
 
+HASTY: Settings = {"queue": {"wait_for_replica_s": 1}}
+"""A router that soon tells callers that no replica comes."""
+
+
 def slow(model: ModelFolder, step_ms: int) -> Settings:
     """An engine that computes nothing, in steps that a client can follow."""
     simulation = {"step_us": 1000 * step_ms, "token_us": 5}

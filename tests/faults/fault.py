@@ -20,6 +20,12 @@ async def kill(scene: Scene) -> None:
     scene.victim.kill()
 
 
+async def restart(scene: Scene) -> None:
+    """The process is gone, and another takes its place."""
+    scene.victim.kill()
+    await asyncio.to_thread(scene.victim.start)
+
+
 async def kill_router(scene: Scene) -> None:
     """The one process that knows all answers is gone."""
     scene.cluster.router.kill()

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from services.shared.model_folder import ModelFolder
+from tests.faults.engines import HASTY
 from tests.integration.stack import (
     PATIENCE_S,
     Launcher,
@@ -44,7 +45,7 @@ async def test_streams_end_with_an_error_and_the_service_comes_back(
     launcher: Launcher, model_folder: ModelFolder, victim: str
 ) -> None:
     slow = simulated(model_folder, simulation={"step_us": 20_000})
-    with stack_of(launcher, [slow], model_folder) as stack:
+    with stack_of(launcher, [slow], model_folder, service=HASTY) as stack:
         begun = asyncio.Semaphore(0)
         paths = (CHAT, MESSAGES) * (STREAMS // 2)
         streams = [asyncio.ensure_future(streamed(stack, path, begun)) for path in paths]

@@ -7,6 +7,7 @@ import asyncio
 import httpx
 
 from services.shared.model_folder import ModelFolder
+from tests.faults.engines import HASTY
 from tests.integration.stack import PATIENCE_S, Launcher, Stack, simulated, stack_of
 
 STREAMS = 4
@@ -64,7 +65,7 @@ async def test_a_bug_of_the_step_loop_ends_the_process_at_once(
 ) -> None:
     patient = {**simulated(model_folder), "service": {"limits": {"drain_timeout_s": 3600}}}
     broken = ("-c", BROKEN_LOOP)
-    with stack_of(launcher, [patient], model_folder, broken) as stack:
+    with stack_of(launcher, [patient], model_folder, broken, service=HASTY) as stack:
         async with httpx.AsyncClient(base_url=stack.url, timeout=PATIENCE_S) as client:
             answer = await client.post("/v1/chat/completions", json=stack.chat(max_tokens=8))
         assert answer.status_code == 503

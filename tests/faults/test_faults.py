@@ -70,6 +70,14 @@ async def test_a_router_that_is_killed_leaves_clean_errors_and_no_wrong_answer(
     await trial.disturbed(24, fault.none)
 
 
+async def test_the_only_engine_goes_on_with_its_answers_when_it_is_back(
+    launcher: Launcher, model_folder: ModelFolder
+) -> None:
+    with cluster_of(launcher, [slow(model_folder, step_ms=20)], model_folder) as cluster:
+        trial = await trial_on(cluster)
+        went_on(await trial.disturbed(9, fault.restart), 9 + ON_ITS_WAY)
+
+
 def said_in_its_words(heard: Heard) -> bool:
     """Whether an answer that broke off says so as its protocol does, and as worth another try."""
     answer = heard.answer

@@ -135,6 +135,7 @@ def stack_of(
     engines: Sequence[Settings],
     model: ModelFolder,
     program: Sequence[str] = (),
+    **router: Any,
 ) -> Iterator[Stack]:
     """A stack that is ready and ends with the block.
 
@@ -143,22 +144,23 @@ def stack_of(
         engines: the settings of each engine.
         model: the model of the codec.
         program: stands for the engines' `-m services.engine`.
+        router: settings of the router beside its replicas.
     """
     with ExitStack() as running:
         started = tuple(
             running.enter_context(launcher.running(f"engine{index}", settings, program))
             for index, settings in enumerate(engines)
         )
-        router = running.enter_context(
-            launcher.running("router", {"replicas": [engine.grpc for engine in started]})
+        routing = running.enter_context(
+            launcher.running("router", {"replicas": [engine.grpc for engine in started], **router})
         )
         codec: Settings = {
             "server": {"port": 0, "grpc_port": 0},
-            "inference_engine": {"endpoint": router.grpc},
+            "inference_engine": {"endpoint": routing.grpc},
             "executor": {"model_path": str(model.path)},
         }
         door = running.enter_context(launcher.running("codec", codec))
-        stack = Stack(engines=started, router=router, codec=door, model=model.name)
+        stack = Stack(engines=started, router=routing, codec=door, model=model.name)
         wait_until_ready(stack)
         yield stack
 
