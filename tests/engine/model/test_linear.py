@@ -13,7 +13,7 @@ CPU = torch.device("cpu")
 
 def rows_and_weight() -> tuple[torch.Tensor, torch.Tensor]:
     generator = torch.Generator().manual_seed(3)
-    rows = torch.randn(70, 576, generator=generator)
+    rows = torch.randn(260, 576, generator=generator)
     return rows, torch.randn(960, 576, generator=generator).half()
 
 
@@ -32,5 +32,5 @@ def test_a_row_does_not_depend_on_the_rows_beside_it() -> None:
     rows, weight = rows_and_weight()
     multiply = linear(weight, CPU)
     whole = multiply(rows)
-    for count in (1, 2, 3, 7, 8, 13, 32, 33):
+    for count in (1, 2, 3, 7, 8, 13, 32, 33, 120, 121, 122, 129, 241):
         assert torch.equal(multiply(rows[:count].contiguous()), whole[:count])
