@@ -47,6 +47,7 @@ class Host(Generic[P]):
     Attributes:
         process: None while it is dead.
         report: what it says of a load; None says nothing.
+        honest_since: since when its loads are true and come soon; None while they are not.
     """
 
     def __init__(self, name: str, line: Line, pool: Lane | None, coalesce_s: float) -> None:
@@ -56,6 +57,7 @@ class Host(Generic[P]):
         self.process: P | None = None
         self.connections: list[tuple[Connection, Door]] = []
         self.report: Report = honest
+        self.honest_since: float | None = None
         self._coalesce_s = coalesce_s
 
     def begin(self) -> P:
@@ -117,7 +119,15 @@ class Host(Generic[P]):
         return connection
 
     def _report(self) -> Load | None:
-        return None if self.process is None else self.report(self.process.load())
+        if self.process is None:
+            return None
+        load = self.process.load()
+        told = self.report(load)
+        if told is not load or self.line.extra_s:
+            self.honest_since = None
+        elif self.honest_since is None:
+            self.honest_since = self.line.loop.time()
+        return told
 
 
 def honest(load: Load) -> Load:

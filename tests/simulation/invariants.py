@@ -74,7 +74,7 @@ class RouterInvariants:
         if figures.ejection.cause is not None:
             self._judge.saw(f"ejected for {figures.ejection.cause}")
         if figures.ejection.cause is Cause.FAILURE:
-            failures = self._life.legs.last_row.get(figures.name, 0)
+            failures = self._life.legs.rows.get((figures.name, figures.ejection.since), 0)
             threshold = self._life.router.rules.health.ejection_threshold
             if failures < threshold:
                 text = f"{figures.name} after {failures} failures in a row of {threshold}"

@@ -58,7 +58,7 @@ class Legs:
     Attributes:
         sent_at: when each generation was, first.
         retries: times that a generation was sent after a failure.
-        last_row: the last failure of each replica by its own fault was the how manieth in a row.
+        rows: how many failures in a row, by its own fault, a replica had at some time.
         cached_at: what the router knows to be cached of a generation at a replica.
     """
 
@@ -74,7 +74,7 @@ class Legs:
         self._refused = 0
         self._deadlines: dict[str, float] = {}
         self._in_a_row: Counter[str] = Counter()
-        self.last_row: dict[str, int] = {}
+        self.rows: dict[tuple[str, float], int] = {}
         self.cached_at: Cached = _nothing
 
     def asked(self, submission: Submission) -> None:
@@ -156,7 +156,7 @@ class Legs:
     def blame(self, name: str) -> None:
         """The replica failed by its own fault."""
         self._in_a_row[name] += 1
-        self.last_row[name] = self._in_a_row[name]
+        self.rows[name, self._time()] = self._in_a_row[name]
 
     def _check_deadline(self, submission: Submission) -> None:
         """A replica is told how much time is left, not how much there was."""

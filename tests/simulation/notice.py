@@ -7,7 +7,6 @@ from services.router.status import TAKING, Status
 from tests.simulation.assembly import ReplicaFigures
 from tests.simulation.engine_host import EngineHost
 from tests.simulation.front import Replica
-from tests.simulation.host import honest
 from tests.simulation.judge import Judge
 from tests.simulation.session import Session
 
@@ -39,12 +38,10 @@ class Notice:
             self._judge.broken("a death is noticed in time", text)
 
     def _without_step(self, host: Replica, session: Session, now: float) -> float:
-        """Since its last step, less what an honest heartbeat may be behind; 0 without work."""
-        if not isinstance(host, EngineHost) or host.process is None:
+        """Since its last step, less what a heartbeat may be behind; 0 where none could tell."""
+        if not isinstance(host, EngineHost) or host.process is None or host.honest_since is None:
             return 0.0
-        if host.report is not honest or host.line.extra_s:
+        late_s = HEARTBEAT_S + SLACK_S
+        if now - session.heard_at > late_s or now - host.honest_since < late_s:
             return 0.0
-        if now - session.heard_at > HEARTBEAT_S + SLACK_S:
-            return 0.0
-        age_s = host.process.parts.steps.progress.age_ms / 1000
-        return age_s - HEARTBEAT_S - SLACK_S
+        return host.process.parts.steps.progress.age_ms / 1000 - late_s

@@ -24,6 +24,7 @@ from services.shared.stream.block_reader import BlockReader
 from services.shared.stream.blocks import BlockEvents
 from services.shared.stream.events import Accepted, CancelReason, Event, Finished
 from services.shared.stream.generation import Generation
+from services.shared.stream.load import Load
 from services.shared.stream.open_streams import OpenStreams
 
 Method = Callable[..., Any]
@@ -147,6 +148,13 @@ def _never_silent(real: Method) -> Method:
     return verdict
 
 
+def _always_in_step(real: Method) -> Method:
+    def hear(self: Health, load: Load, now: float) -> None:
+        real(self, replace(load, progress_age_ms=0), now)
+
+    return hear
+
+
 def _failures_stay(real: Method) -> Method:
     def wipe(self: Ejection, *causes: Cause) -> None:
         real(self, *(cause for cause in causes if cause is not Cause.FAILURE))
@@ -189,6 +197,7 @@ PLANTED = (
     Planted("too many are ejected", Judge, "_ejectable", _returns(1000)),
     Planted("failures count that were no row", Ejection, "wipe", _failures_stay),
     Planted("silence is health", Health, "verdict", _never_silent),
+    Planted("a step loop that stands still is health", Health, "hear", _always_in_step),
     Planted("the queue has no bound", FairQueue, "is_full", lambda _: property(lambda _: False)),  # type: ignore[arg-type,return-value]
     Planted("a free place is given to nobody", Admission, "pump", _returns(None)),
     Planted("what tenants had is forgotten", FairShare, "serve", _accounts_stand_still),
