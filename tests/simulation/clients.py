@@ -63,6 +63,11 @@ class Client:
         self._left = 0
         self._has_stopped = True
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether something that it asked for has no end yet."""
+        return any(not asked.is_over for asked in self.asked)
+
     def leave(self) -> bool:
         """Gives up what it waits for; False when there is nothing."""
         running = [asked for asked in self.asked if not asked.is_over]

@@ -9,6 +9,9 @@ from services.shared.stream.generation import Generation, QualityOfService, Stop
 from tests.simulation.oracle import VOCABULARY
 from tests.simulation.parameters import Backlog
 
+HURRIED = 0.02
+HURRY_MS = 50
+
 
 class PlainRequests:
     """Draws generations of the lengths that each tenant likes."""
@@ -27,6 +30,13 @@ class PlainRequests:
             stopping=Stopping(
                 max_tokens=random.randint(1, self._backlog.max_tokens), ignore_eos=True
             ),
-            quality_of_service=QualityOfService(tenant=tenant),
+            quality_of_service=QualityOfService(
+                tenant=tenant, timeout_ms=self._timeout_ms(random, tenant)
+            ),
         )
         return generation, None
+
+    def _timeout_ms(self, random: Random, tenant: str) -> int | None:
+        """Some want more haste than there can be behind what their own tenant asked before."""
+        is_hurried = tenant != self._backlog.light and random.random() < HURRIED
+        return HURRY_MS if is_hurried else None

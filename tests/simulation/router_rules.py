@@ -59,7 +59,7 @@ def _health(random: Random) -> HealthRules:
 def _queue(random: Random, weights: Mapping[str, float]) -> QueueSettings:
     return QueueSettings(
         max_waiting=random.choice((0, 2, 16, 2048)),
-        wait_for_replica_s=random.choice((0, 2, 20)),
+        wait_for_replica_s=random.choice((0, 0.5, 2, 20)),
         slots=random.choice((1, 8, 64)),
         short_window_tokens=random.choice((8, 64, 8192)),
         long_window_tokens=random.choice((64, 16384)),

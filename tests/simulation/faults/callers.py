@@ -22,7 +22,8 @@ class Leave(Fault):
     """A client goes away in the middle of its answers."""
 
     def strike(self) -> bool:
-        return self.random.choice(self.world.clients).leave()
+        waiting = [client for client in self.world.clients if client.is_waiting]
+        return bool(waiting) and self.random.choice(waiting).leave()
 
 
 class NoReading(Fault):

@@ -32,7 +32,7 @@ class RouterDrain(Fault):
         return True
 
     async def _drain(self, front: Front, life: Life) -> None:
-        await life.router.drain(self.random.uniform(0, 2))
+        await life.router.drain(self.random.choice((0.01, 0.1, 2)))
         if front.life is not life:
             return
         self.world.judge.require(
