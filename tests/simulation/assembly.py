@@ -218,9 +218,13 @@ class Router:
     async def drain(self, timeout_s: float) -> None:
         await self.relay.drain(timeout_s)
 
+    def cease(self) -> None:
+        """Looks no more at replicas, and probes none."""
+        self._watch.close()
+
     def close(self) -> None:
         """Nothing of it goes on."""
-        self._watch.close()
+        self.cease()
         self.clock.end()
 
     @property

@@ -98,9 +98,14 @@ class Machines:
         """Takes all apart; each part must have nothing left when what used it is gone."""
         self.check()
         for front in self.fronts:
+            if front.life is not None:
+                front.life.router.cease()
+        await asyncio.sleep(IDLE_S)
+        for front in self.fronts:
             self._check_rest(front)
+        for front in self.fronts:
             front.crash()
-            await asyncio.sleep(IDLE_S)
+        await asyncio.sleep(IDLE_S)
         for host in self.hosts:
             check_blocks(host, self._judge)
             check_idle(host, self._judge)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ class Nemesis:
     def __init__(self, world: World, without: Iterable[str] = ()) -> None:
         self._world = world
         self._faults: dict[str, tuple[Fault, float]] = {}
-        self.is_over = False
+        self._timers: dict[str, asyncio.TimerHandle] = {}
         left_out = frozenset(without)
         for name, fault in FAULTS.items() if world.parameters.has_faults else ():
             random = world.random(f"fault {name}")
@@ -44,15 +45,15 @@ class Nemesis:
 
     def end(self) -> None:
         """Strikes no more; what was done heals by itself."""
-        self.is_over = True
+        for timer in self._timers.values():
+            timer.cancel()
 
     def _wait(self, name: str, fault: Fault, mean_s: float) -> None:
         pause_s = fault.random.expovariate(1 / mean_s)
-        self._world.loop.call_later(pause_s, self._strike, name, fault, mean_s)
+        timer = self._world.loop.call_later(pause_s, self._strike, name, fault, mean_s)
+        self._timers[name] = timer
 
     def _strike(self, name: str, fault: Fault, mean_s: float) -> None:
-        if self.is_over:
-            return
         self._world.history.note("fault", fault=name)
         if fault.strike():
             self._world.judge.saw(f"fault {name}")
