@@ -15,6 +15,7 @@ from tests.waiting import until
 
 CHAT = "/v1/chat/completions"
 TOKENS = 200
+PROBE_TOKENS = 2
 SLOW = {"step_us": 5000, "token_us": 5}
 
 
@@ -55,6 +56,7 @@ async def test_a_cluster_that_dies_in_the_middle_of_an_answer_changes_no_byte_of
             await until(lambda: _ready(url))
             await until(lambda: entry.describe().load.slots == sum(map(_slots, clusters)))
             undisturbed = await client.post(CHAT, json=body)
+            await until(lambda: not any(map(_outstanding, clusters)))
             text, killed = "", 0
             async with client.stream("POST", CHAT, json=body) as answer:
                 async for piece in answer.aiter_text():
@@ -71,8 +73,8 @@ async def test_a_cluster_that_dies_in_the_middle_of_an_answer_changes_no_byte_of
 
 
 def kill_the_busy(routers: Sequence[Service]) -> int:
-    """Of those that carry something; returns how many there were."""
-    busy = [one for one in routers if one.describe().load.running]
+    """Of those that carry more than a probe; returns how many there were."""
+    busy = [one for one in routers if _outstanding(one) > PROBE_TOKENS]
     for one in busy:
         one.process.kill()
     return len(busy)
@@ -80,6 +82,10 @@ def kill_the_busy(routers: Sequence[Service]) -> int:
 
 def _ready(url: str) -> bool:
     return httpx.get(f"{url}/readyz").status_code == 200
+
+
+def _outstanding(router: Service) -> int:
+    return router.describe().load.outstanding_tokens
 
 
 def _slots(router: Service) -> int:
