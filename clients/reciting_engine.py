@@ -17,6 +17,7 @@ from services.engine import simulated_parts
 from services.engine.__main__ import main as run_engine
 from services.engine.runner import Draw
 from services.engine.simulated import CostModel, EndOfText, SimulatedRunner
+from services.engine.simulated_memory import SimulatedMemory
 from services.shared.model_folder import ModelFolder
 
 THINGS = ("a lamp", "a stone", "a river", "some glass", "a horse", "white bread", "one cloud")
@@ -28,10 +29,16 @@ class RecitingRunner(SimulatedRunner):
 
     token_ids: Sequence[int] = ()
 
-    def __init__(self, vocabulary: range, cost: CostModel, end: EndOfText | None) -> None:
+    def __init__(
+        self,
+        vocabulary: range,
+        memory: SimulatedMemory,
+        cost: CostModel,
+        end: EndOfText | None = None,
+    ) -> None:
         if end is None:
             raise ValueError("executor.simulation.output_tokens must be set to recite")
-        super().__init__(vocabulary, cost, EndOfText(end.token_id, len(self.token_ids)))
+        super().__init__(vocabulary, memory, cost, EndOfText(end.token_id, len(self.token_ids)))
 
     def _draw(self, sequence: state.Sequence) -> Draw:
         draw = super()._draw(sequence)

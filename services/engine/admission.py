@@ -41,11 +41,13 @@ class Admission:
 
     Args:
         timeout_ms: the longest time that a generation may take.
+        shares_blocks: equal prompts of different tenants have equal blocks.
     """
 
-    def __init__(self, model: ServedModel, timeout_ms: int) -> None:
+    def __init__(self, model: ServedModel, timeout_ms: int, *, shares_blocks: bool = False) -> None:
         self._model = model
         self._timeout_ms = timeout_ms
+        self._shares_blocks = shares_blocks
         self._keys = itertools.count()
 
     def admit(self, generation: Generation) -> Sequence:
@@ -64,13 +66,18 @@ class Admission:
         return Sequence(
             key=next(self._keys),
             generation=generation,
-            root=root_address(model.fingerprint, model.kv_layout_id, generation.cache.salt),
+            root=self._root(generation),
             seed=secrets.randbits(64) if seed is None else seed,
             limit=len(generation.prompt_ids)
             + (room if max_tokens is None else min(max_tokens, room)),
             arrived_ns=now,
             deadline_ns=now + min(timeout_ms, self._timeout_ms) * 1_000_000,
         )
+
+    def _root(self, generation: Generation) -> bytes:
+        tenant = "" if self._shares_blocks else generation.quality_of_service.tenant or ""
+        model = self._model
+        return root_address(model.fingerprint, model.kv_layout_id, generation.cache.salt, tenant)
 
     def _check(self, generation: Generation) -> None:
         model = self._model

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from services.shared.stream.block_changes import BlockChanges
 
@@ -15,8 +15,13 @@ class OutOfBlocks(Exception):
 class BlockPool:
     """A fixed number of blocks of `size` tokens.
 
-    A block is free, owned by one or more sequences, or cached: owned by none, its content known by
-    an address. free + owned + cached == count, always.
+    A block is free; owned by one or more sequences; leased: owned by none, and read or filled by a
+    transfer; or cached: neither, its content known by an address. An owned block may be leased too,
+    and stays as it is until both have ended. free + owned + leased + cached == count, always.
+
+    Attributes:
+        on_evict: called with a block and its address while its content still is there, before the
+            block is reused.
     """
 
     def __init__(self, count: int, size: int) -> None:
@@ -24,6 +29,9 @@ class BlockPool:
         self.size = size
         self._free = list(range(count - 1, -1, -1))
         self._owners = [0] * count
+        self._leases = [0] * count
+        self._owned = self._leased = 0
+        self.on_evict: Callable[[int, bytes], None] = _forgotten
         self._address_of: list[bytes | None] = [None] * count
         self._block_at: dict[bytes, int] = {}
         self._cached: OrderedDict[int, None] = OrderedDict()
@@ -32,6 +40,14 @@ class BlockPool:
     @property
     def free(self) -> int:
         return len(self._free)
+
+    @property
+    def owned(self) -> int:
+        return self._owned
+
+    @property
+    def leased(self) -> int:
+        return self._leased
 
     @property
     def cached(self) -> int:
@@ -58,8 +74,21 @@ class BlockPool:
     def own(self, blocks: Iterable[int]) -> None:
         """Adds an owner to each of these matched blocks."""
         for block in blocks:
-            self._cached.pop(block, None)
+            if not self._owners[block]:
+                self._owned += 1
+                if self._leases[block]:
+                    self._leased -= 1
+                else:
+                    del self._cached[block]
             self._owners[block] += 1
+
+    def lease(self, blocks: Iterable[int]) -> None:
+        """Keeps each of these matched or owned blocks as it is, until `end_lease`."""
+        for block in blocks:
+            if not self._leases[block] and not self._owners[block]:
+                del self._cached[block]
+                self._leased += 1
+            self._leases[block] += 1
 
     def allocate(self, number: int) -> list[int]:
         """Owned blocks of no content; takes free ones, then the cached ones used longest ago.
@@ -67,15 +96,22 @@ class BlockPool:
         Raises:
             OutOfBlocks: fewer are available; none is taken.
         """
-        if number > self.available:
-            raise OutOfBlocks
-        blocks = [self._free.pop() if self._free else self._evict() for _ in range(number)]
+        blocks = self._take(number)
         for block in blocks:
             self._owners[block] = 1
+        self._owned += number
+        return blocks
+
+    def lease_blank(self, number: int) -> list[int]:
+        """Leased blocks of no content, to be filled; as `allocate`."""
+        blocks = self._take(number)
+        for block in blocks:
+            self._leases[block] = 1
+        self._leased += number
         return blocks
 
     def publish(self, block: int, address: bytes) -> None:
-        """Makes an owned, full block findable; of blocks with equal content the first counts.
+        """Makes a full block findable that is owned or leased; of equal blocks the first counts.
 
         The content of a full block is fixed, and so is its first address.
         """
@@ -94,15 +130,48 @@ class BlockPool:
             self._owners[block] -= 1
             if self._owners[block] > 0:
                 continue
-            if self._address_of[block] is None:
-                self._free.append(block)
+            self._owned -= 1
+            if self._leases[block]:
+                self._leased += 1
             else:
-                self._cached[block] = None
+                self._let_go(block)
+
+    def end_lease(self, blocks: Sequence[int]) -> None:
+        """Takes one lease off each block, in the order of a sequence; see `release`."""
+        for block in reversed(blocks):
+            self._leases[block] -= 1
+            if self._leases[block] or self._owners[block]:
+                continue
+            self._leased -= 1
+            self._let_go(block)
+
+    def audit(self) -> None:
+        """Raises AssertionError unless each block is in one state and the counts are true."""
+        states = [
+            (self._owners[block] > 0, self._leases[block] > 0 and not self._owners[block])
+            for block in range(self.count)
+        ]
+        owned, leased = (sum(column) for column in zip(*states, strict=True))
+        idle = {block for block in range(self.count) if not any(states[block])}
+        free = set(self._free)
+        truths = (
+            (owned, leased) == (self._owned, self._leased),
+            free.isdisjoint(self._cached) and free | self._cached.keys() == idle,
+            len(free) == len(self._free),
+            self.free + self.owned + self.leased + self.cached == self.count,
+            all(self._address_of[block] is None for block in free),
+            all(self._address_of[block] is not None for block in self._cached),
+            all(self._address_of[block] == at for at, block in self._block_at.items()),
+        )
+        if not all(truths):
+            raise AssertionError(f"the pool's books are wrong: {truths}")
 
     def flush(self) -> int:
-        """Frees all cached blocks and tells how many they were."""
+        """Frees all cached blocks, which go nowhere, and tells how many they were."""
         flushed = len(self._cached)
+        spill, self.on_evict = self.on_evict, _forgotten
         self._free += [self._evict() for _ in range(flushed)]
+        self.on_evict = spill
         return flushed
 
     def watch(self) -> list[bytes]:
@@ -122,12 +191,29 @@ class BlockPool:
         self._changes = BlockChanges()
         return changes
 
+    def _take(self, number: int) -> list[int]:
+        if number > self.available:
+            raise OutOfBlocks
+        return [self._free.pop() if self._free else self._evict() for _ in range(number)]
+
+    def _let_go(self, block: int) -> None:
+        """Nobody uses it any more: its content can be found, or it has none."""
+        if self._address_of[block] is None:
+            self._free.append(block)
+        else:
+            self._cached[block] = None
+
     def _evict(self) -> int:
         block, _ = self._cached.popitem(last=False)
         address = self._address_of[block]
         if address is not None:
+            self.on_evict(block, address)
             del self._block_at[address]
             if self._changes is not None:
                 self._changes.drop(address)
         self._address_of[block] = None
         return block
+
+
+def _forgotten(_block: int, _address: bytes) -> None:
+    """What is evicted goes nowhere."""

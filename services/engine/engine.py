@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from services.engine.admission import Admission
+from services.engine.asking import asked
 from services.engine.grammar_queue import Compiling, GrammarQueue
 from services.engine.loop import EngineLoop, Results
 from services.engine.nvml import DeviceMonitor
@@ -133,15 +134,7 @@ class Engine:
 
     async def flush_cache(self) -> int:
         """Drops cached blocks and tells how many."""
-        done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        home = done.get_loop()
-
-        def flush() -> None:
-            flushed = self._loop.scheduler.pool.flush()
-            home.call_soon_threadsafe(done.set_result, flushed)
-
-        self._loop.command(flush)
-        return await done
+        return await asked(self._loop, self._loop.scheduler.pool.flush)
 
     def _compile(self, sequence: Sequence) -> Compiling | None:
         if sequence.generation.constraint is None:
@@ -171,7 +164,7 @@ class Engine:
             "end": end,
             "output_tokens": len(output_ids),
             "output_digest": token_digest(output_ids),
-            "cached_tokens": live.sequence.cached_tokens,
+            "cached_tokens": live.sequence.cached_tokens.total,
             "preemptions": live.sequence.preemptions,
         }
         live.span.end(fields)

@@ -9,6 +9,7 @@ from services.engine.blocks import BlockPool
 from services.engine.fastest_drawing import fastest_drawing
 from services.engine.grammar_compiler import grammars_of
 from services.engine.memory import pool_blocks
+from services.engine.model.block_bytes import BlockBytes
 from services.engine.model.llama import LlamaModel
 from services.engine.model_runner import ModelRunner
 from services.engine.parts import BLOCK_SIZE, Parts, existing_folder, usable_context
@@ -35,6 +36,7 @@ def model_parts(settings: ExecutorSettings) -> Parts:
     end_of_text_ids = frozenset(config.eos_ids)
     drawing = fastest_drawing(device, torch.get_num_threads() if shares_pool() else 1)
     sampler = Sampler(Stopper(end_of_text_ids, context_length), drawing)
+    kv_pool = model.allocate(blocks, BLOCK_SIZE)
     shape = f"{config.layers}x{config.kv_heads}x{config.head_dim}x{BLOCK_SIZE}"
     return Parts(
         model=ServedModel(
@@ -46,7 +48,8 @@ def model_parts(settings: ExecutorSettings) -> Parts:
             kv_layout_id=f"{str(model.dtype).removeprefix('torch.')}-{shape}",
         ),
         pool=BlockPool(blocks, BLOCK_SIZE),
-        runner=ModelRunner(model, model.allocate(blocks, BLOCK_SIZE), sampler),
+        runner=ModelRunner(model, kv_pool, sampler),
+        memory=BlockBytes(kv_pool),
         device=str(device),
         tokenizer_fingerprint=folder.tokenizer_fingerprint(),
         grammars=grammars_of(folder, config.vocabulary_size, end_of_text_ids),

@@ -9,7 +9,6 @@ from services.engine.sequence import Sequence
 from services.engine.stopping import End
 from services.shared.stream.events import (
     Accepted,
-    CachedTokens,
     Finished,
     Timeline,
     Tokens,
@@ -20,7 +19,7 @@ from services.shared.stream.events import (
 def accepted(sequence: Sequence) -> Accepted:
     return Accepted(
         prompt_tokens=len(sequence.generation.prompt_ids),
-        cached_tokens=CachedTokens(device=sequence.cached_tokens),
+        cached_tokens=sequence.cached_tokens,
         seed=sequence.seed,
     )
 
@@ -36,7 +35,7 @@ def finished(sequence: Sequence, end: End) -> Finished:
         stop_token_id=end.stop_token_id,
         usage=Usage(
             prompt_tokens=len(sequence.generation.prompt_ids),
-            cached_tokens=sequence.cached_tokens,
+            cached_tokens=sequence.cached_tokens.total,
             completion_tokens=sequence.position,
         ),
         timeline=_timeline(sequence),
@@ -48,8 +47,11 @@ def _timeline(sequence: Sequence) -> Timeline:
     scheduled = sequence.scheduled_ns or now
     first = sequence.first_token_ns or now
     return Timeline(
-        queued_us=(scheduled - sequence.arrived_ns) // 1000,
+        queued_us=(scheduled - sequence.arrived_ns) // 1000 - sequence.fetch_us,
         prefill_us=(first - scheduled) // 1000,
         decode_us=(now - first) // 1000,
         preemptions=sequence.preemptions,
+        fetch_us=sequence.fetch_us,
+        cached_tokens=sequence.cached_tokens,
+        cache_miss=sequence.cache_miss,
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 from services.engine.admission import ServedModel
 from services.engine.blocks import BlockPool
 from services.engine.grammar import Grammars
+from services.engine.kv.memory import BlockMemory
 from services.engine.runner import Runner
 from services.shared.model_folder import BadModelFolder, ModelFolder
 
@@ -16,13 +17,17 @@ BLOCK_SIZE = 16
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Parts:
-    """A runner and all that must fit to it; without a tokenizer there are no grammars."""
+    """A runner and all that must fit to it; without a tokenizer there are no grammars.
+
+    `memory` is what the blocks of `pool` hold.
+    """
 
     model: ServedModel
     pool: BlockPool
     runner: Runner
     device: str
     tokenizer_fingerprint: str
+    memory: BlockMemory
     grammars: Grammars | None = None
 
 

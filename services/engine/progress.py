@@ -61,6 +61,7 @@ class Progress:
             free_blocks=pool.free,
             cached_blocks=pool.cached,
             total_blocks=pool.count,
+            leased_blocks=pool.leased,
             step_us=self._step_us,
             slots=scheduler.limits.max_batch_size,
         )

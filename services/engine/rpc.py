@@ -74,6 +74,22 @@ class EngineServicer(rpc.EngineServiceServicer):
             raise FailedPrecondition("no service cache is configured", field="enabled")
         return pb.SetServiceCacheResponse(enabled=False)
 
+    async def GetCacheStats(
+        self, request: pb.GetCacheStatsRequest, context: Context
+    ) -> pb.GetCacheStatsResponse:
+        load = self._engine.load()
+        idle = load.free_blocks + load.leased_blocks + load.cached_blocks
+        return pb.GetCacheStatsResponse(
+            type="none",
+            blocks=pb.BlockCounts(
+                free=load.free_blocks,
+                owned=load.total_blocks - idle,
+                leased=load.leased_blocks,
+                cached=load.cached_blocks,
+                total=load.total_blocks,
+            ),
+        )
+
     async def FlushCache(
         self, request: pb.FlushCacheRequest, context: Context
     ) -> pb.FlushCacheResponse:

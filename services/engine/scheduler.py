@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 from services.engine.blocks import BlockPool
 from services.engine.sequence import Sequence
@@ -43,11 +44,36 @@ class Work:
         return self.count == self.sequence.remaining
 
 
+class Keeper(Protocol):
+    """Hears what becomes of blocks, on the step loop's thread, between two steps' computing."""
+
+    def filled(self, sequence: Sequence, indices: range) -> None:
+        """These blocks of a sequence were computed, are full and can be found."""
+
+    def placed(self, sequence: Sequence, found: int) -> None:
+        """A sequence got its place; its first `found` blocks were there already."""
+
+
+class Forgetful:
+    """A keeper of nothing."""
+
+    def filled(self, sequence: Sequence, indices: range) -> None:
+        """It stays in the pool while there is room."""
+
+    def placed(self, sequence: Sequence, found: int) -> None:
+        """It is of no interest."""
+
+
 class Scheduler:
-    """Owns the sequences that wait and run, and their blocks."""
+    """Owns the sequences that wait and run, and their blocks.
+
+    Attributes:
+        keeper: hears of blocks that are full or were found.
+    """
 
     def __init__(self, pool: BlockPool, limits: Limits) -> None:
         self.pool = pool
+        self.keeper: Keeper = Forgetful()
         self.waiting: deque[Sequence] = deque()
         self.running: list[Sequence] = []
         self.limits = limits
@@ -91,6 +117,7 @@ class Scheduler:
         addresses = sequence.full_addresses(self.pool.size)
         for index in range(sequence.published, full):
             self.pool.publish(sequence.blocks[index], addresses[index])
+        self.keeper.filled(sequence, range(sequence.published, full))
         sequence.published = full
 
     def _decodes(self) -> list[Work]:
@@ -147,7 +174,8 @@ class Scheduler:
         sequence.computed = len(found) * self.pool.size
         sequence.published = len(found)
         if sequence.preemptions == 0:
-            sequence.cached_tokens = min(sequence.computed, len(sequence.generation.prompt_ids))
+            sequence.note_cached(len(found), self.pool.size)
+        self.keeper.placed(sequence, len(found))
         return True
 
     def _cached_prefix(self, sequence: Sequence) -> list[int]:

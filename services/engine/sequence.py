@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from services.engine.grammar import Matcher
+from services.engine.kv.tier import Tier
 from services.shared.addresses import next_address
+from services.shared.stream.events import CachedTokens, CacheMiss
 from services.shared.stream.generation import Generation
 
 
@@ -23,6 +25,9 @@ class Sequence:
         computed: the first `computed` tokens have their KV in the pool.
         addresses: of the leading full blocks, as far as they are known.
         matcher: follows the output if the generation has a constraint.
+        fetched: tiers that blocks of its own were fetched from, by address.
+        fetch_us: until they had come; cache_miss: why the next one did not.
+        cached_tokens: prompt tokens that were found when it got its place.
     """
 
     key: int
@@ -38,7 +43,10 @@ class Sequence:
     addresses: list[bytes] = field(default_factory=list)
     published: int = 0
     computed: int = 0
-    cached_tokens: int = 0
+    fetched: dict[bytes, Tier] = field(default_factory=dict)
+    fetch_us: int = 0
+    cache_miss: CacheMiss | None = None
+    cached_tokens: CachedTokens = CachedTokens()
     preemptions: int = 0
     scheduled_ns: int | None = None
     first_token_ns: int | None = None
@@ -70,6 +78,15 @@ class Sequence:
     def outstanding(self) -> int:
         """Tokens still to compute and, at most, to generate."""
         return self.remaining + self.limit - len(self.tokens)
+
+    def note_cached(self, blocks: int, block_size: int) -> None:
+        """Its first `blocks` blocks were found: counts the prompt's tokens by where they were."""
+        left, counts = len(self.generation.prompt_ids), dict.fromkeys(Tier, 0)
+        for address in self.full_addresses(block_size)[:blocks]:
+            tokens = min(block_size, left)
+            counts[self.fetched.get(address, Tier.DEVICE)] += tokens
+            left -= tokens
+        self.cached_tokens = CachedTokens(**counts)
 
     def full_addresses(self, block_size: int) -> list[bytes]:
         """Addresses of the full blocks of all tokens."""

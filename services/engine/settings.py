@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from services.engine.kv.cache_settings import CacheSettings
 from services.shared.bounds import at_least, within
 from services.shared.byte_size import ByteSize
 from services.shared.settings import ServerSettings, TelemetrySettings
@@ -16,6 +17,14 @@ ALIASES = {
     "KV_CACHE_SIZE": "executor.memory.kv_cache_bytes",
     "DEVICE_TYPE": "executor.device",
 }
+
+
+class Role(StrEnum):
+    """What part of generations routers send to an engine; it can compute both all the same."""
+
+    PREFILL = "prefill"
+    DECODE = "decode"
+    BOTH = "both"
 
 
 class Device(StrEnum):
@@ -41,17 +50,6 @@ class MemorySettings:
     def __post_init__(self) -> None:
         within("reserve_ratio", self.reserve_ratio, 0, 0.9)
         at_least("kv_cache_bytes", self.kv_cache_bytes, 1)
-
-
-class CacheType(StrEnum):
-    """Where blocks are kept beyond the engine's own pool."""
-
-    NONE = "none"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CacheSettings:
-    type: CacheType = CacheType.NONE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,6 +83,7 @@ class ExecutorSettings:
     accelerator_group: tuple[int, ...] = (0,)
     threads: int | None = None
     context_length: int | None = None
+    role: Role = Role.BOTH
     memory: MemorySettings = MemorySettings()
     simulate: bool = False
     simulation: SimulationSettings = SimulationSettings()

@@ -10,6 +10,7 @@ from zlib import crc32
 from services.engine import sequence as state
 from services.engine.runner import Draw
 from services.engine.scheduler import Work
+from services.engine.simulated_memory import SimulatedMemory
 from services.shared.stream.events import Logprobs
 
 
@@ -30,19 +31,27 @@ class EndOfText:
 
 
 class SimulatedRunner:
-    """Draws token n as a hash of seed, prompt and token n-1.
+    """Draws each token as a hash of the seed and of what its blocks hold: a hash of all before it.
 
-    So a token that is lost, repeated or swapped changes all later ones. Where a grammar does not
-    allow it, the next one that it allows takes its place.
+    So a token that is lost, repeated or swapped, or a block of something else, changes all later
+    ones. Where a grammar does not allow it, the next one that it allows takes its place.
 
     Args:
         vocabulary: the range that tokens are drawn from.
+        memory: of the blocks.
         cost: how long a step takes.
         end: after how many tokens an output ends; None: only where its limit is.
     """
 
-    def __init__(self, vocabulary: range, cost: CostModel, end: EndOfText | None = None) -> None:
+    def __init__(
+        self,
+        vocabulary: range,
+        memory: SimulatedMemory,
+        cost: CostModel,
+        end: EndOfText | None = None,
+    ) -> None:
         self._vocabulary = vocabulary
+        self._memory = memory
         self._cost = cost
         self._end = end
 
@@ -51,14 +60,23 @@ class SimulatedRunner:
 
     def run(self, works: Sequence[Work]) -> list[Draw]:
         tokens = sum(work.count for work in works)
+        for work in works:
+            self._compute(work.sequence, work.count)
         draws = [self._draw(work.sequence) for work in works if work.draws]
         time.sleep((self._cost.step_us + self._cost.token_us * tokens) / 1e6)
         return draws
 
+    def _compute(self, sequence: state.Sequence, count: int) -> None:
+        memory, blocks, start = self._memory, sequence.blocks, sequence.computed
+        hashed = memory.state(blocks, start - 1) if start else 0
+        for index in range(start, start + count):
+            hashed = crc32(sequence.tokens[index].to_bytes(4, "little"), hashed)
+            memory.note(blocks, index, hashed)
+
     def _draw(self, sequence: state.Sequence) -> Draw:
         position = sequence.position
-        last = sequence.tokens[-1] if position else crc32(repr(sequence.tokens).encode())
-        digest = crc32(b"%d %d %d" % (sequence.seed, position, last))
+        state = self._memory.state(sequence.blocks, len(sequence.tokens) - 1)
+        digest = crc32(b"%d %d %d" % (sequence.seed, position, state))
         token_id = self._vocabulary[digest % len(self._vocabulary)]
         if self._end is not None and position >= self._end.position:
             token_id = self._end.token_id

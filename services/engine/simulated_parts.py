@@ -9,6 +9,7 @@ from services.engine.model.config import read_config
 from services.engine.parts import BLOCK_SIZE, Parts, existing_folder
 from services.engine.settings import ExecutorSettings
 from services.engine.simulated import CostModel, EndOfText, SimulatedRunner
+from services.engine.simulated_memory import SimulatedMemory
 
 DEFAULT_BLOCKS = 65_536
 
@@ -33,6 +34,7 @@ def simulated_parts(settings: ExecutorSettings) -> Parts:
         if end_of_text_ids and output_tokens is not None
         else None
     )
+    memory = SimulatedMemory(blocks, BLOCK_SIZE)
     return Parts(
         model=ServedModel(
             name=folder.name,
@@ -43,7 +45,8 @@ def simulated_parts(settings: ExecutorSettings) -> Parts:
             kv_layout_id="simulated",
         ),
         pool=BlockPool(blocks, BLOCK_SIZE),
-        runner=SimulatedRunner(vocabulary, cost, end),
+        runner=SimulatedRunner(vocabulary, memory, cost, end),
+        memory=memory,
         device="simulated",
         tokenizer_fingerprint=folder.tokenizer_fingerprint(),
         grammars=grammars_of(folder, config.vocabulary_size, end_of_text_ids),

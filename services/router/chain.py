@@ -15,11 +15,13 @@ class Layout(NamedTuple):
         version: model fingerprint.
         layout_id: names the memory layout of a block.
         block_size: tokens in a block.
+        shares_blocks: equal prompts of different tenants have equal blocks.
     """
 
     version: str
     layout_id: str
     block_size: int
+    shares_blocks: bool = False
 
 
 class Chain:
@@ -27,10 +29,13 @@ class Chain:
 
     __slots__ = ("_addresses", "_size", "_token_ids")
 
-    def __init__(self, layout: Layout, salt: bytes, token_ids: Sequence[int]) -> None:
+    def __init__(
+        self, layout: Layout, salt: bytes, token_ids: Sequence[int], tenant: str = ""
+    ) -> None:
         self._size = layout.block_size
         self._token_ids = token_ids
-        self._addresses = [root_address(layout.version, layout.layout_id, salt)]
+        tenant = "" if layout.shares_blocks else tenant
+        self._addresses = [root_address(layout.version, layout.layout_id, salt, tenant)]
 
     def __iter__(self) -> Iterator[bytes]:
         size, addresses = self._size, self._addresses

@@ -11,6 +11,7 @@ import grpc
 from tokenway.engine.v1 import engine_pb2 as pb
 from tokenway.engine.v1 import engine_pb2_grpc as rpc
 
+from services.router.cache_stats import total_stats
 from services.router.connections.connection import Connection
 from services.router.fleet.fleet import Fleet
 from services.router.relay.relay import Relay
@@ -72,8 +73,20 @@ class FleetServicer(rpc.EngineServiceServicer):
         responses = await self._at_all(
             lambda engine: engine.FlushCache(request, timeout=FAN_OUT_TIMEOUT_S)
         )
-        dropped = sum(response.dropped_blocks for response in responses)
-        return pb.FlushCacheResponse(dropped_blocks=dropped)
+        return pb.FlushCacheResponse(
+            dropped_blocks=sum(response.dropped_blocks for response in responses),
+            dropped_host_blocks=sum(response.dropped_host_blocks for response in responses),
+            dropped_service_blocks=sum(response.dropped_service_blocks for response in responses),
+        )
+
+    async def GetCacheStats(
+        self, request: pb.GetCacheStatsRequest, context: Context
+    ) -> pb.GetCacheStatsResponse:
+        return total_stats(
+            await self._at_all(
+                lambda engine: engine.GetCacheStats(request, timeout=FAN_OUT_TIMEOUT_S)
+            )
+        )
 
     def _description(self) -> pb.DescribeResponse:
         for name in self._fleet.members():

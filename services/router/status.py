@@ -46,6 +46,7 @@ class Identity:
         version: fingerprint of configuration and weights.
         layout_id: names the memory layout of its KV blocks.
         block_size: tokens in a KV block; 0 where it tells none.
+        shares_blocks: equal prompts of different tenants have equal blocks.
     """
 
     model: str
@@ -53,6 +54,7 @@ class Identity:
     tokenizer_fingerprint: str
     layout_id: str = ""
     block_size: int = 0
+    shares_blocks: bool = False
 
     def unlike(self, other: Identity | None) -> str:
         """How it differs, for people."""

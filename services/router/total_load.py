@@ -46,6 +46,7 @@ def total_load(state: ReplicaState, loads: Sequence[Load], queue: QueueLoad = Qu
         slots=_total_slots(loads),
         expected_wait_ms=queue.expected_wait_ms,
         refusing=queue.refusing,
+        leased_blocks=sum(load.leased_blocks for load in loads),
     )
 
 

@@ -1,7 +1,8 @@
 """Addresses of KV blocks: what a block holds, told by a hash of everything it depends on.
 
 address(block) = BLAKE2b-128(address(parent) + token IDs as little-endian 32-bit integers); the
-parent of the first block is the root of (model fingerprint, KV layout, salt).
+parent of the first block is the root of (model fingerprint, KV layout, salt, tenant).
+docs/kv.md tells it for other programs.
 """
 
 from __future__ import annotations
@@ -14,10 +15,13 @@ from hashlib import blake2b
 ADDRESS_BYTES = 16
 
 
-def root_address(model_fingerprint: str, layout_id: str, salt: bytes) -> bytes:
-    """Parent of every first block under one model, layout and salt."""
+def root_address(model_fingerprint: str, layout_id: str, salt: bytes, tenant: str = "") -> bytes:
+    """Parent of every first block under one model, layout, salt and tenant.
+
+    Where tenants share their blocks, the tenant is empty.
+    """
     digest = blake2b(digest_size=ADDRESS_BYTES, person=b"tokenway-kv-v1")
-    for part in (model_fingerprint.encode(), layout_id.encode(), salt):
+    for part in (model_fingerprint.encode(), layout_id.encode(), salt, tenant.encode()):
         digest.update(len(part).to_bytes(4, "little") + part)
     return digest.digest()
 

@@ -39,6 +39,7 @@ async def serving(
     services: Sequence[str],
     *,
     grace_s: float = 5.0,
+    credentials: grpc.ServerCredentials | None = None,
 ) -> AsyncIterator[Serving]:
     """Listens at `address` inside the block; health is STARTING until the caller says more.
 
@@ -50,6 +51,7 @@ async def serving(
         register: adds the servicers to the server.
         services: their full names, for health and reflection.
         grace_s: seconds.
+        credentials: of mutual TLS; None for connections in the clear.
 
     Raises:
         CannotListen: the address is taken or is none of this machine.
@@ -62,7 +64,7 @@ async def serving(
     health_pb2_grpc.add_HealthServicer_to_server(health.servicer, server)
     names = (*services, grpc_health.SERVICE_NAME, reflection.SERVICE_NAME)
     reflection.enable_server_reflection(names, server)
-    port = _bind(server, address)
+    port = _bind(server, address, credentials)
     await server.start()
     try:
         yield Serving(address=f"{address.rpartition(':')[0]}:{port}", health=health)
@@ -72,9 +74,12 @@ async def serving(
         await calls.over(LAST_CALLS_S)
 
 
-def _bind(server: grpc.aio.Server, address: str) -> int:
+def _bind(server: grpc.aio.Server, address: str, credentials: grpc.ServerCredentials | None) -> int:
     try:
-        port = server.add_insecure_port(address)
+        if credentials is None:
+            port = server.add_insecure_port(address)
+        else:
+            port = server.add_secure_port(address, credentials)
     except RuntimeError:
         port = 0
     if not port:

@@ -12,6 +12,7 @@ from services.engine.grammar import Grammars
 from services.engine.grammar_compiler import GrammarCompiler
 from services.engine.parts import Parts
 from services.engine.simulated import CostModel, SimulatedRunner
+from services.engine.simulated_memory import SimulatedMemory
 from services.shared.model_folder import TOKENIZER, ModelFolder
 from services.shared.stream.generation import (
     Constraint,
@@ -30,6 +31,7 @@ def compiler(folder: ModelFolder) -> GrammarCompiler:
 
 
 def parts(grammars: Grammars, blocks: int = 200, size: int = 4) -> Parts:
+    memory = SimulatedMemory(blocks, size)
     return Parts(
         model=ServedModel(
             name="test",
@@ -40,7 +42,8 @@ def parts(grammars: Grammars, blocks: int = 200, size: int = 4) -> Parts:
             kv_layout_id="l",
         ),
         pool=BlockPool(blocks, size),
-        runner=SimulatedRunner(range(300, VOCABULARY), CostModel(step_us=0, token_us=0)),
+        runner=SimulatedRunner(range(300, VOCABULARY), memory, CostModel(step_us=0, token_us=0)),
+        memory=memory,
         device="simulated",
         tokenizer_fingerprint="t",
         grammars=grammars,

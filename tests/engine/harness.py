@@ -11,6 +11,7 @@ from services.engine.parts import Parts
 from services.engine.runner import Runner
 from services.engine.scheduler import Limits, Scheduler
 from services.engine.simulated import CostModel, SimulatedRunner
+from services.engine.simulated_memory import SimulatedMemory
 from services.engine.stopping import Stopper
 from services.shared.stream.events import Event, Failed, Finished, Tokens
 from services.shared.stream.generation import Generation
@@ -28,10 +29,12 @@ LIMITS = Limits(max_batch_size=8, token_budget=32)
 
 
 def simulated(blocks: int = 64, size: int = 4, model: ServedModel = MODEL) -> Parts:
+    memory = SimulatedMemory(blocks, size)
     return Parts(
         model=model,
         pool=BlockPool(blocks, size),
-        runner=SimulatedRunner(range(3, 1000), CostModel(step_us=0, token_us=0)),
+        runner=SimulatedRunner(range(3, 1000), memory, CostModel(step_us=0, token_us=0)),
+        memory=memory,
         device="simulated",
         tokenizer_fingerprint="t",
     )

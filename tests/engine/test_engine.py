@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import grpc
@@ -16,6 +17,7 @@ from tokenway.types.v1 import types_pb2 as types
 
 from services.engine.parts import Parts
 from services.engine.simulated import CostModel, SimulatedRunner
+from services.engine.simulated_memory import SimulatedMemory
 from services.shared.stream.client_session import ClientSession
 from services.shared.stream.events import Failed, Finished, Tokens
 from services.shared.stream.generate import generate
@@ -48,14 +50,10 @@ def generation(number: int, prompt: int, max_tokens: int) -> Generation:
 def endless(step_us: float = 1000) -> Parts:
     """Parts whose steps take a while, so that a test can act in the middle."""
     parts = simulated(blocks=200)
-    runner = SimulatedRunner(range(3, 1000), CostModel(step_us=step_us, token_us=0))
-    return Parts(
-        model=parts.model,
-        pool=parts.pool,
-        runner=runner,
-        device=parts.device,
-        tokenizer_fingerprint=parts.tokenizer_fingerprint,
-    )
+    memory = SimulatedMemory(parts.pool.count, parts.pool.size)
+    cost = CostModel(step_us=step_us, token_us=0)
+    runner = SimulatedRunner(range(3, 1000), memory, cost)
+    return replace(parts, runner=runner, memory=memory)
 
 
 @asynccontextmanager

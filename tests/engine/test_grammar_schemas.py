@@ -10,6 +10,7 @@ import torch
 from tokenizers import Tokenizer
 
 from services.engine.blocks import BlockPool
+from services.engine.model.block_bytes import BlockBytes
 from services.engine.model.llama import LlamaModel
 from services.engine.model_runner import ModelRunner
 from services.engine.parts import BLOCK_SIZE, Parts
@@ -57,10 +58,12 @@ def texts(model_folder: ModelFolder) -> list[str]:
 def real(model: LlamaModel, folder: ModelFolder) -> Parts:
     simulated = parts(compiler(folder))
     sampler = Sampler(Stopper(END_OF_TEXT, simulated.model.context_length))
+    kv_pool = model.allocate(BLOCKS, BLOCK_SIZE)
     return Parts(
         model=simulated.model,
         pool=BlockPool(BLOCKS, BLOCK_SIZE),
-        runner=ModelRunner(model, model.allocate(BLOCKS, BLOCK_SIZE), sampler),
+        runner=ModelRunner(model, kv_pool, sampler),
+        memory=BlockBytes(kv_pool),
         device="cpu",
         tokenizer_fingerprint="t",
         grammars=simulated.grammars,

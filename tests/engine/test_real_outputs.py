@@ -9,6 +9,7 @@ import torch
 
 from services.engine.admission import ServedModel
 from services.engine.blocks import BlockPool
+from services.engine.model.block_bytes import BlockBytes
 from services.engine.model.llama import LlamaModel
 from services.engine.model_runner import ModelRunner
 from services.engine.parts import BLOCK_SIZE, Parts
@@ -41,10 +42,12 @@ def harness(model: LlamaModel, blocks: int = 200, limits: Limits = ROOMY) -> Har
         kv_layout_id="l",
     )
     sampler = Sampler(Stopper(END_OF_TEXT, context_length))
+    kv_pool = model.allocate(blocks, BLOCK_SIZE)
     parts = Parts(
         model=served,
         pool=BlockPool(blocks, BLOCK_SIZE),
-        runner=ModelRunner(model, model.allocate(blocks, BLOCK_SIZE), sampler),
+        runner=ModelRunner(model, kv_pool, sampler),
+        memory=BlockBytes(kv_pool),
         device="cpu",
         tokenizer_fingerprint="t",
     )

@@ -130,7 +130,7 @@ def test_a_known_prefix_is_not_computed_again() -> None:
     second = sequence(12)
     subject.add(second)
     assert counts(step(subject)) == {second.key: 4}
-    assert second.cached_tokens == 8
+    assert second.cached_tokens.total == 8
 
 
 def test_a_wholly_cached_prompt_still_computes_its_last_token_at_once() -> None:

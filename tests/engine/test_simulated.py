@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from services.engine.simulated import CostModel, EndOfText, SimulatedRunner
+from services.engine.simulated_memory import SimulatedMemory
 from services.shared.stream.events import Finished, FinishReason
 from services.shared.stream.generation import Generation, Sampling, Stopping
 from tests.engine.harness import Harness, simulated
@@ -16,8 +17,10 @@ ASKED = Generation(
 
 
 def test_an_output_ends_after_its_tokens_and_is_the_same_until_then() -> None:
-    runner = SimulatedRunner(range(3, 1000), CostModel(step_us=0, token_us=0), EndOfText(2, 5))
-    harness = Harness(simulated(), runner=runner)
+    parts, cost = simulated(), CostModel(step_us=0, token_us=0)
+    memory = SimulatedMemory(parts.pool.count, parts.pool.size)
+    runner = SimulatedRunner(range(3, 1000), memory, cost, EndOfText(2, 5))
+    harness = Harness(parts, runner=runner)
     (brief,) = harness.outputs([ASKED])
     (whole,) = Harness(simulated()).outputs([ASKED])
     ((key, _),) = harness.events.items()

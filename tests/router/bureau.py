@@ -111,7 +111,7 @@ class Bureau:
 
     def cache(self, name: str, tokens: int) -> None:
         """A replica tells that it has the first tokens of all prompts."""
-        identity = replace(IDENTITY, layout_id="l", block_size=BLOCK_TOKENS)
+        identity = replace(IDENTITY, layout_id="l", block_size=BLOCK_TOKENS, shares_blocks=True)
         addresses = [root_address(identity.version, identity.layout_id, b"")]
         for start in range(0, tokens, BLOCK_TOKENS):
             block = range(start, start + BLOCK_TOKENS)

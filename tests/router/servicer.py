@@ -55,6 +55,10 @@ class ScriptedEngine(engine_rpc.EngineServiceServicer):
             raise FailedPrecondition("no service cache is configured")
         return pb.SetServiceCacheResponse(enabled=request.enabled)
 
+    async def GetCacheStats(self, request: Any, context: Any) -> pb.GetCacheStatsResponse:
+        blocks = pb.BlockCounts(cached=self.cached_blocks, total=self.cached_blocks)
+        return pb.GetCacheStatsResponse(enabled=True, type="none", blocks=blocks)
+
     async def FlushCache(self, request: Any, context: Any) -> pb.FlushCacheResponse:
         if self.flush_fails is not None:
             raise self.flush_fails

@@ -56,7 +56,9 @@ class PrefixIndex:
         holder = self._holder(name)
         self._leave_layout(holder)
         if identity.block_size:
-            layout = Layout(identity.version, identity.layout_id, identity.block_size)
+            layout = Layout(
+                identity.version, identity.layout_id, identity.block_size, identity.shares_blocks
+            )
             self._join_layout(holder, layout)
 
     def tell(self, name: str, events: BlockEvents) -> None:
@@ -97,7 +99,9 @@ class PrefixIndex:
         """Goes along the prompt's blocks until no member has the next one."""
         chain = demand.chains.get(layout)
         if chain is None:
-            chain = demand.chains[layout] = Chain(layout, demand.salt, demand.token_ids)
+            chain = demand.chains[layout] = Chain(
+                layout, demand.salt, demand.token_ids, demand.tenant
+            )
         size, masks = layout.block_size, self._masks
         blocks = min((len(demand.token_ids) - 1) // size, MAX_BLOCKS)
         for block, address in zip(range(blocks), chain, strict=False):

@@ -92,6 +92,7 @@ class Connection:
                 tokenizer_fingerprint=description.tokenizer_fingerprint,
                 layout_id=description.kv_layout_id,
                 block_size=description.block_size,
+                shares_blocks=description.shares_blocks,
             )
             self._fleet.tell_identity(self.address, identity)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from dataclasses import replace
 
-from services.shared.stream.events import Accepted, CachedTokens, Finished, Timeline
+from services.shared.stream.events import Accepted, Finished, Timeline
 from services.shared.stream.generation import Generation
 
 
@@ -50,7 +50,7 @@ class Delivery:
         """Tokens that one undisturbed replica would have computed and drawn by now."""
         if self.accepted is None:
             return 0
-        return self.accepted.prompt_tokens - _total(self.accepted.cached_tokens) + len(self.ids)
+        return self.accepted.prompt_tokens - self.accepted.cached_tokens.total + len(self.ids)
 
     def rest(self, left_ms: int | None, version: str | None = None) -> Generation:
         """The generation from here on: no token is drawn twice, and all with one seed.
@@ -76,13 +76,14 @@ class Delivery:
         """The end as of one undisturbed output; a replica knows its own part alone."""
         if self.accepted is None:
             return last
-        usage = replace(last.usage, cached_tokens=_total(self.accepted.cached_tokens))
+        usage = replace(last.usage, cached_tokens=self.accepted.cached_tokens.total)
         timeline = Timeline(
             queued_us=_us(self._accepted_at - self._began_at),
             prefill_us=_us(self._first_at - self._accepted_at),
             decode_us=_us(now - self._first_at),
             preemptions=last.timeline.preemptions,
             continuations=continuations + last.timeline.continuations,
+            cached_tokens=self.accepted.cached_tokens,
         )
         return replace(last, usage=usage, timeline=timeline)
 
@@ -93,10 +94,6 @@ class Delivery:
             return end
         timeline = replace(end.timeline, queued_us=end.timeline.queued_us + waited_us)
         return replace(end, timeline=timeline)
-
-
-def _total(cached: CachedTokens) -> int:
-    return cached.device + cached.host + cached.peer + cached.service
 
 
 def _us(seconds: float) -> int:

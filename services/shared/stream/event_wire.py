@@ -12,6 +12,7 @@ from services.shared.errors import Code, InvalidRequest
 from services.shared.stream.events import (
     Accepted,
     CachedTokens,
+    CacheMiss,
     Event,
     Failed,
     Finished,
@@ -25,6 +26,7 @@ from services.shared.stream.events import (
 
 _CODES: dict[int, Code] = {code.value: code for code in Code}
 _REASONS: dict[int, FinishReason] = {reason.value: reason for reason in FinishReason}
+_MISSES: dict[int, CacheMiss] = {miss.value: miss for miss in CacheMiss}
 
 
 def frame_of(events: Mapping[int, Sequence[Event | Refused]]) -> pb.StepFrame:
@@ -147,26 +149,32 @@ def _failed_from(message: pb.Failed) -> Failed:
 
 
 def _accepted_of(event: Accepted) -> pb.Accepted:
-    cached = event.cached_tokens
     return pb.Accepted(
         prompt_tokens=event.prompt_tokens,
-        cached_tokens=types.CachedTokens(
-            device=cached.device, host=cached.host, peer=cached.peer, service=cached.service
-        ),
+        cached_tokens=_cached_of(event.cached_tokens),
         seed=event.seed,
         routed=event.routed,
     )
 
 
 def _accepted_from(message: pb.Accepted) -> Accepted:
-    cached = message.cached_tokens
     return Accepted(
         prompt_tokens=message.prompt_tokens,
-        cached_tokens=CachedTokens(
-            device=cached.device, host=cached.host, peer=cached.peer, service=cached.service
-        ),
+        cached_tokens=_cached_from(message.cached_tokens),
         seed=message.seed,
         routed=message.routed,
+    )
+
+
+def _cached_of(cached: CachedTokens) -> types.CachedTokens:
+    return types.CachedTokens(
+        device=cached.device, host=cached.host, peer=cached.peer, service=cached.service
+    )
+
+
+def _cached_from(message: types.CachedTokens) -> CachedTokens:
+    return CachedTokens(
+        device=message.device, host=message.host, peer=message.peer, service=message.service
     )
 
 
@@ -180,13 +188,7 @@ def _finished_of(event: Finished) -> pb.Finished:
             cached_tokens=usage.cached_tokens,
             completion_tokens=usage.completion_tokens,
         ),
-        timeline=types.Timeline(
-            queued_us=timeline.queued_us,
-            prefill_us=timeline.prefill_us,
-            decode_us=timeline.decode_us,
-            preemptions=timeline.preemptions,
-            continuations=timeline.continuations,
-        ),
+        timeline=_timeline_of(timeline),
     )
 
 
@@ -203,13 +205,34 @@ def _finished_from(message: pb.Finished) -> Finished:
             cached_tokens=usage.cached_tokens,
             completion_tokens=usage.completion_tokens,
         ),
-        timeline=Timeline(
-            queued_us=timeline.queued_us,
-            prefill_us=timeline.prefill_us,
-            decode_us=timeline.decode_us,
-            preemptions=timeline.preemptions,
-            continuations=timeline.continuations,
-        ),
+        timeline=_timeline_from(timeline),
+    )
+
+
+def _timeline_of(timeline: Timeline) -> types.Timeline:
+    miss = timeline.cache_miss
+    return types.Timeline(
+        queued_us=timeline.queued_us,
+        prefill_us=timeline.prefill_us,
+        decode_us=timeline.decode_us,
+        preemptions=timeline.preemptions,
+        continuations=timeline.continuations,
+        fetch_us=timeline.fetch_us,
+        cached_tokens=_cached_of(timeline.cached_tokens),
+        cache_miss=None if miss is None else types.CacheMiss.ValueType(miss),
+    )
+
+
+def _timeline_from(message: types.Timeline) -> Timeline:
+    return Timeline(
+        queued_us=message.queued_us,
+        prefill_us=message.prefill_us,
+        decode_us=message.decode_us,
+        preemptions=message.preemptions,
+        continuations=message.continuations,
+        fetch_us=message.fetch_us,
+        cached_tokens=_cached_from(message.cached_tokens),
+        cache_miss=_MISSES.get(message.cache_miss),
     )
 
 

@@ -29,6 +29,19 @@ class CancelReason(IntEnum):
     MOVED = 4
 
 
+class CacheMiss(IntEnum):
+    """Why a block was not found, in the last place that was asked."""
+
+    ABSENT = 1
+    EVICTED = 2
+    TIMEOUT = 3
+    CHECKSUM = 4
+    LAYOUT = 5
+    OFF = 6
+    UNREACHABLE = 7
+    NO_ROOM = 8
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CachedTokens:
     """Prompt tokens that need no computing, by where they were found."""
@@ -37,6 +50,10 @@ class CachedTokens:
     host: int = 0
     peer: int = 0
     service: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.device + self.host + self.peer + self.service
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,13 +67,20 @@ class Usage:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Timeline:
-    """Where the time went, in microseconds, and how often the output was interrupted."""
+    """Where the time went, in microseconds, and how often the output was interrupted.
+
+    `fetch_us` is before `queued_us`: until the prompt's blocks had come from elsewhere.
+    `cache_miss` tells why the first block that had to be computed was not found.
+    """
 
     queued_us: int = 0
     prefill_us: int = 0
     decode_us: int = 0
     preemptions: int = 0
     continuations: int = 0
+    fetch_us: int = 0
+    cached_tokens: CachedTokens = CachedTokens()
+    cache_miss: CacheMiss | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -115,14 +115,19 @@ class QualityOfService:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CacheControl:
-    """What the generation may do with cached blocks; salts keep blocks apart."""
+    """What the generation may do with cached blocks; salts keep blocks apart.
+
+    The blocks of the first `pinned_tokens` of its prompt are kept before others.
+    """
 
     salt: bytes = b""
     read: bool = True
     write: bool = True
+    pinned_tokens: int = 0
 
     def __post_init__(self) -> None:
         at_most("cache.salt", self.salt, MAX_SALT_BYTES)
+        within("cache.pinned_tokens", self.pinned_tokens, 0, 2**31 - 1)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -47,6 +47,7 @@ def generation_from(request: pb.GenerateRequest) -> Generation:
             salt=request.cache.salt,
             read=not request.cache.no_read,
             write=not request.cache.no_write,
+            pinned_tokens=request.cache.pinned_tokens,
         ),
         routing=RoutingHints(
             session_key=_set(request.routing, "session_key"),
@@ -85,6 +86,7 @@ def request_of(generation: Generation) -> pb.GenerateRequest:
             salt=generation.cache.salt,
             no_read=not generation.cache.read,
             no_write=not generation.cache.write,
+            pinned_tokens=generation.cache.pinned_tokens,
         ),
         routing=types.RoutingHints(
             session_key=generation.routing.session_key,

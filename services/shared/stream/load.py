@@ -38,6 +38,8 @@ class Load:
         refusing: new generations are refused, since too many wait.
         routers: names of the routers that this sum went through.
         description_revision: counts what the service has told of itself.
+        leased_blocks: used by a transfer and by no generation.
+        fetches_blocks: blocks can be fetched from other engines.
     """
 
     state: ReplicaState
@@ -56,6 +58,8 @@ class Load:
     refusing: bool = False
     routers: tuple[str, ...] = ()
     description_revision: int = 0
+    leased_blocks: int = 0
+    fetches_blocks: bool = False
 
     def __post_init__(self) -> None:
         at_most("load.routers", self.routers, MAX_ROUTERS)

@@ -25,35 +25,51 @@ _sym_db = _symbol_database.Default()
 from tokenway.types.v1 import types_pb2 as tokenway_dot_types_dot_v1_dot_types__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1ftokenway/engine/v1/engine.proto\x12\x12tokenway.engine.v1\x1a\x1dtokenway/types/v1/types.proto\"\x11\n\x0f\x44\x65scribeRequest\"\xae\x02\n\x10\x44\x65scribeResponse\x12\r\n\x05model\x18\x01 \x01(\t\x12\x19\n\x11model_fingerprint\x18\x02 \x01(\t\x12\x1d\n\x15tokenizer_fingerprint\x18\x03 \x01(\t\x12\x17\n\x0fvocabulary_size\x18\x04 \x01(\r\x12\x16\n\x0e\x63ontext_length\x18\x05 \x01(\r\x12&\n\x04role\x18\x06 \x01(\x0e\x32\x18.tokenway.engine.v1.Role\x12\x12\n\nblock_size\x18\x07 \x01(\r\x12\x14\n\x0ckv_layout_id\x18\x08 \x01(\t\x12\x0e\n\x06\x64\x65vice\x18\t \x01(\t\x12%\n\x04load\x18\n \x01(\x0b\x32\x17.tokenway.types.v1.Load\x12\x17\n\x0f\x65nd_of_text_ids\x18\x0b \x03(\r\"\x12\n\x10WatchLoadRequest\":\n\x11WatchLoadResponse\x12%\n\x04load\x18\x01 \x01(\x0b\x32\x17.tokenway.types.v1.Load\"\x0e\n\x0c\x44rainRequest\"\x0f\n\rDrainResponse\")\n\x16SetServiceCacheRequest\x12\x0f\n\x07\x65nabled\x18\x01 \x01(\x08\"*\n\x17SetServiceCacheResponse\x12\x0f\n\x07\x65nabled\x18\x01 \x01(\x08\"\x13\n\x11\x46lushCacheRequest\",\n\x12\x46lushCacheResponse\x12\x16\n\x0e\x64ropped_blocks\x18\x01 \x01(\r*N\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\x10\n\x0cROLE_PREFILL\x10\x01\x12\x0f\n\x0bROLE_DECODE\x10\x02\x12\r\n\tROLE_BOTH\x10\x03\x32\xd9\x03\n\rEngineService\x12U\n\x08\x44\x65scribe\x12#.tokenway.engine.v1.DescribeRequest\x1a$.tokenway.engine.v1.DescribeResponse\x12Z\n\tWatchLoad\x12$.tokenway.engine.v1.WatchLoadRequest\x1a%.tokenway.engine.v1.WatchLoadResponse0\x01\x12L\n\x05\x44rain\x12 .tokenway.engine.v1.DrainRequest\x1a!.tokenway.engine.v1.DrainResponse\x12j\n\x0fSetServiceCache\x12*.tokenway.engine.v1.SetServiceCacheRequest\x1a+.tokenway.engine.v1.SetServiceCacheResponse\x12[\n\nFlushCache\x12%.tokenway.engine.v1.FlushCacheRequest\x1a&.tokenway.engine.v1.FlushCacheResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1ftokenway/engine/v1/engine.proto\x12\x12tokenway.engine.v1\x1a\x1dtokenway/types/v1/types.proto\"\x11\n\x0f\x44\x65scribeRequest\"\xc5\x02\n\x10\x44\x65scribeResponse\x12\r\n\x05model\x18\x01 \x01(\t\x12\x19\n\x11model_fingerprint\x18\x02 \x01(\t\x12\x1d\n\x15tokenizer_fingerprint\x18\x03 \x01(\t\x12\x17\n\x0fvocabulary_size\x18\x04 \x01(\r\x12\x16\n\x0e\x63ontext_length\x18\x05 \x01(\r\x12&\n\x04role\x18\x06 \x01(\x0e\x32\x18.tokenway.engine.v1.Role\x12\x12\n\nblock_size\x18\x07 \x01(\r\x12\x14\n\x0ckv_layout_id\x18\x08 \x01(\t\x12\x0e\n\x06\x64\x65vice\x18\t \x01(\t\x12%\n\x04load\x18\n \x01(\x0b\x32\x17.tokenway.types.v1.Load\x12\x17\n\x0f\x65nd_of_text_ids\x18\x0b \x03(\r\x12\x15\n\rshares_blocks\x18\x0c \x01(\x08\"\x12\n\x10WatchLoadRequest\":\n\x11WatchLoadResponse\x12%\n\x04load\x18\x01 \x01(\x0b\x32\x17.tokenway.types.v1.Load\"\x0e\n\x0c\x44rainRequest\"\x0f\n\rDrainResponse\")\n\x16SetServiceCacheRequest\x12\x0f\n\x07\x65nabled\x18\x01 \x01(\x08\"*\n\x17SetServiceCacheResponse\x12\x0f\n\x07\x65nabled\x18\x01 \x01(\x08\"$\n\x11\x46lushCacheRequest\x12\x0f\n\x07service\x18\x01 \x01(\x08\"i\n\x12\x46lushCacheResponse\x12\x16\n\x0e\x64ropped_blocks\x18\x01 \x01(\r\x12\x1b\n\x13\x64ropped_host_blocks\x18\x02 \x01(\r\x12\x1e\n\x16\x64ropped_service_blocks\x18\x03 \x01(\x04\"\x16\n\x14GetCacheStatsRequest\"\x95\x01\n\x15GetCacheStatsResponse\x12\x0f\n\x07\x65nabled\x18\x01 \x01(\x08\x12\x0c\n\x04type\x18\x02 \x01(\t\x12,\n\x05tiers\x18\x03 \x03(\x0b\x32\x1d.tokenway.engine.v1.TierStats\x12/\n\x06\x62locks\x18\x04 \x01(\x0b\x32\x1f.tokenway.engine.v1.BlockCounts\"\x8c\x02\n\tTierStats\x12+\n\x04tier\x18\x01 \x01(\x0e\x32\x1d.tokenway.engine.v1.CacheTier\x12\x12\n\nhit_blocks\x18\x02 \x01(\x04\x12-\n\x06misses\x18\x03 \x03(\x0b\x32\x1d.tokenway.engine.v1.MissCount\x12\x12\n\nread_bytes\x18\x04 \x01(\x04\x12\r\n\x05reads\x18\x05 \x01(\x04\x12\x0f\n\x07read_us\x18\x06 \x01(\x04\x12\x16\n\x0ewritten_blocks\x18\x07 \x01(\x04\x12\x15\n\rwritten_bytes\x18\x08 \x01(\x04\x12,\n\x05skips\x18\t \x03(\x0b\x32\x1d.tokenway.engine.v1.SkipCount\"H\n\tMissCount\x12+\n\x05\x63\x61use\x18\x01 \x01(\x0e\x32\x1c.tokenway.types.v1.CacheMiss\x12\x0e\n\x06\x62locks\x18\x02 \x01(\x04\"I\n\tSkipCount\x12,\n\x05\x63\x61use\x18\x01 \x01(\x0e\x32\x1d.tokenway.engine.v1.CacheSkip\x12\x0e\n\x06\x62locks\x18\x02 \x01(\x04\"Y\n\x0b\x42lockCounts\x12\x0c\n\x04\x66ree\x18\x01 \x01(\r\x12\r\n\x05owned\x18\x02 \x01(\r\x12\x0e\n\x06leased\x18\x03 \x01(\r\x12\x0e\n\x06\x63\x61\x63hed\x18\x04 \x01(\r\x12\r\n\x05total\x18\x05 \x01(\r*N\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\x10\n\x0cROLE_PREFILL\x10\x01\x12\x0f\n\x0bROLE_DECODE\x10\x02\x12\r\n\tROLE_BOTH\x10\x03*\x80\x01\n\tCacheTier\x12\x1a\n\x16\x43\x41\x43HE_TIER_UNSPECIFIED\x10\x00\x12\x15\n\x11\x43\x41\x43HE_TIER_DEVICE\x10\x01\x12\x13\n\x0f\x43\x41\x43HE_TIER_HOST\x10\x02\x12\x13\n\x0f\x43\x41\x43HE_TIER_PEER\x10\x03\x12\x16\n\x12\x43\x41\x43HE_TIER_SERVICE\x10\x04*\x9f\x01\n\tCacheSkip\x12\x1a\n\x16\x43\x41\x43HE_SKIP_UNSPECIFIED\x10\x00\x12\x19\n\x15\x43\x41\x43HE_SKIP_QUEUE_FULL\x10\x01\x12\x12\n\x0e\x43\x41\x43HE_SKIP_OFF\x10\x02\x12\x15\n\x11\x43\x41\x43HE_SKIP_FAILED\x10\x03\x12\x16\n\x12\x43\x41\x43HE_SKIP_PRESENT\x10\x04\x12\x18\n\x14\x43\x41\x43HE_SKIP_NOT_WORTH\x10\x05\x32\xbf\x04\n\rEngineService\x12U\n\x08\x44\x65scribe\x12#.tokenway.engine.v1.DescribeRequest\x1a$.tokenway.engine.v1.DescribeResponse\x12Z\n\tWatchLoad\x12$.tokenway.engine.v1.WatchLoadRequest\x1a%.tokenway.engine.v1.WatchLoadResponse0\x01\x12L\n\x05\x44rain\x12 .tokenway.engine.v1.DrainRequest\x1a!.tokenway.engine.v1.DrainResponse\x12j\n\x0fSetServiceCache\x12*.tokenway.engine.v1.SetServiceCacheRequest\x1a+.tokenway.engine.v1.SetServiceCacheResponse\x12[\n\nFlushCache\x12%.tokenway.engine.v1.FlushCacheRequest\x1a&.tokenway.engine.v1.FlushCacheResponse\x12\x64\n\rGetCacheStats\x12(.tokenway.engine.v1.GetCacheStatsRequest\x1a).tokenway.engine.v1.GetCacheStatsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'tokenway.engine.v1.engine_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_ROLE']._serialized_start=677
-  _globals['_ROLE']._serialized_end=755
+  _globals['_ROLE']._serialized_start=1465
+  _globals['_ROLE']._serialized_end=1543
+  _globals['_CACHETIER']._serialized_start=1546
+  _globals['_CACHETIER']._serialized_end=1674
+  _globals['_CACHESKIP']._serialized_start=1677
+  _globals['_CACHESKIP']._serialized_end=1836
   _globals['_DESCRIBEREQUEST']._serialized_start=86
   _globals['_DESCRIBEREQUEST']._serialized_end=103
   _globals['_DESCRIBERESPONSE']._serialized_start=106
-  _globals['_DESCRIBERESPONSE']._serialized_end=408
-  _globals['_WATCHLOADREQUEST']._serialized_start=410
-  _globals['_WATCHLOADREQUEST']._serialized_end=428
-  _globals['_WATCHLOADRESPONSE']._serialized_start=430
-  _globals['_WATCHLOADRESPONSE']._serialized_end=488
-  _globals['_DRAINREQUEST']._serialized_start=490
-  _globals['_DRAINREQUEST']._serialized_end=504
-  _globals['_DRAINRESPONSE']._serialized_start=506
-  _globals['_DRAINRESPONSE']._serialized_end=521
-  _globals['_SETSERVICECACHEREQUEST']._serialized_start=523
-  _globals['_SETSERVICECACHEREQUEST']._serialized_end=564
-  _globals['_SETSERVICECACHERESPONSE']._serialized_start=566
-  _globals['_SETSERVICECACHERESPONSE']._serialized_end=608
-  _globals['_FLUSHCACHEREQUEST']._serialized_start=610
-  _globals['_FLUSHCACHEREQUEST']._serialized_end=629
-  _globals['_FLUSHCACHERESPONSE']._serialized_start=631
-  _globals['_FLUSHCACHERESPONSE']._serialized_end=675
-  _globals['_ENGINESERVICE']._serialized_start=758
-  _globals['_ENGINESERVICE']._serialized_end=1231
+  _globals['_DESCRIBERESPONSE']._serialized_end=431
+  _globals['_WATCHLOADREQUEST']._serialized_start=433
+  _globals['_WATCHLOADREQUEST']._serialized_end=451
+  _globals['_WATCHLOADRESPONSE']._serialized_start=453
+  _globals['_WATCHLOADRESPONSE']._serialized_end=511
+  _globals['_DRAINREQUEST']._serialized_start=513
+  _globals['_DRAINREQUEST']._serialized_end=527
+  _globals['_DRAINRESPONSE']._serialized_start=529
+  _globals['_DRAINRESPONSE']._serialized_end=544
+  _globals['_SETSERVICECACHEREQUEST']._serialized_start=546
+  _globals['_SETSERVICECACHEREQUEST']._serialized_end=587
+  _globals['_SETSERVICECACHERESPONSE']._serialized_start=589
+  _globals['_SETSERVICECACHERESPONSE']._serialized_end=631
+  _globals['_FLUSHCACHEREQUEST']._serialized_start=633
+  _globals['_FLUSHCACHEREQUEST']._serialized_end=669
+  _globals['_FLUSHCACHERESPONSE']._serialized_start=671
+  _globals['_FLUSHCACHERESPONSE']._serialized_end=776
+  _globals['_GETCACHESTATSREQUEST']._serialized_start=778
+  _globals['_GETCACHESTATSREQUEST']._serialized_end=800
+  _globals['_GETCACHESTATSRESPONSE']._serialized_start=803
+  _globals['_GETCACHESTATSRESPONSE']._serialized_end=952
+  _globals['_TIERSTATS']._serialized_start=955
+  _globals['_TIERSTATS']._serialized_end=1223
+  _globals['_MISSCOUNT']._serialized_start=1225
+  _globals['_MISSCOUNT']._serialized_end=1297
+  _globals['_SKIPCOUNT']._serialized_start=1299
+  _globals['_SKIPCOUNT']._serialized_end=1372
+  _globals['_BLOCKCOUNTS']._serialized_start=1374
+  _globals['_BLOCKCOUNTS']._serialized_end=1463
+  _globals['_ENGINESERVICE']._serialized_start=1839
+  _globals['_ENGINESERVICE']._serialized_end=2414
 # @@protoc_insertion_point(module_scope)

@@ -48,6 +48,74 @@ ROLE_BOTH: Role.ValueType  # 3
 """Both."""
 Global___Role: _TypeAlias = Role  # noqa: Y015
 
+class _CacheTier:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _CacheTierEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CacheTier.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    CACHE_TIER_UNSPECIFIED: _CacheTier.ValueType  # 0
+    """Never sent."""
+    CACHE_TIER_DEVICE: _CacheTier.ValueType  # 1
+    """The engine's own pool."""
+    CACHE_TIER_HOST: _CacheTier.ValueType  # 2
+    """The engine's host memory."""
+    CACHE_TIER_PEER: _CacheTier.ValueType  # 3
+    """Another engine."""
+    CACHE_TIER_SERVICE: _CacheTier.ValueType  # 4
+    """The service cache."""
+
+class CacheTier(_CacheTier, metaclass=_CacheTierEnumTypeWrapper):
+    """A place where blocks are kept."""
+
+CACHE_TIER_UNSPECIFIED: CacheTier.ValueType  # 0
+"""Never sent."""
+CACHE_TIER_DEVICE: CacheTier.ValueType  # 1
+"""The engine's own pool."""
+CACHE_TIER_HOST: CacheTier.ValueType  # 2
+"""The engine's host memory."""
+CACHE_TIER_PEER: CacheTier.ValueType  # 3
+"""Another engine."""
+CACHE_TIER_SERVICE: CacheTier.ValueType  # 4
+"""The service cache."""
+Global___CacheTier: _TypeAlias = CacheTier  # noqa: Y015
+
+class _CacheSkip:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _CacheSkipEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CacheSkip.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    CACHE_SKIP_UNSPECIFIED: _CacheSkip.ValueType  # 0
+    """Never sent."""
+    CACHE_SKIP_QUEUE_FULL: _CacheSkip.ValueType  # 1
+    """Too many waited to be written."""
+    CACHE_SKIP_OFF: _CacheSkip.ValueType  # 2
+    """The cache was switched off."""
+    CACHE_SKIP_FAILED: _CacheSkip.ValueType  # 3
+    """The place failed to take it."""
+    CACHE_SKIP_PRESENT: _CacheSkip.ValueType  # 4
+    """It was there already."""
+    CACHE_SKIP_NOT_WORTH: _CacheSkip.ValueType  # 5
+    """Nothing says that it will be read again."""
+
+class CacheSkip(_CacheSkip, metaclass=_CacheSkipEnumTypeWrapper):
+    """Why a block was not written."""
+
+CACHE_SKIP_UNSPECIFIED: CacheSkip.ValueType  # 0
+"""Never sent."""
+CACHE_SKIP_QUEUE_FULL: CacheSkip.ValueType  # 1
+"""Too many waited to be written."""
+CACHE_SKIP_OFF: CacheSkip.ValueType  # 2
+"""The cache was switched off."""
+CACHE_SKIP_FAILED: CacheSkip.ValueType  # 3
+"""The place failed to take it."""
+CACHE_SKIP_PRESENT: CacheSkip.ValueType  # 4
+"""It was there already."""
+CACHE_SKIP_NOT_WORTH: CacheSkip.ValueType  # 5
+"""Nothing says that it will be read again."""
+Global___CacheSkip: _TypeAlias = CacheSkip  # noqa: Y015
+
 @_typing.final
 class DescribeRequest(_message.Message):
     """Asks for the description."""
@@ -82,6 +150,7 @@ class DescribeResponse(_message.Message):
     DEVICE_FIELD_NUMBER: _builtins.int
     LOAD_FIELD_NUMBER: _builtins.int
     END_OF_TEXT_IDS_FIELD_NUMBER: _builtins.int
+    SHARES_BLOCKS_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """Name of the model."""
     model_fingerprint: _builtins.str
@@ -100,6 +169,8 @@ class DescribeResponse(_message.Message):
     """Names the memory layout of a KV block; blocks move only between equal ones."""
     device: _builtins.str
     """Where the model is computed, for example cpu or cuda:0."""
+    shares_blocks: _builtins.bool
+    """Whether equal prompts of different tenants have equal blocks."""
     @_builtins.property
     def load(self) -> _types_pb2.Load:
         """The load at this moment."""
@@ -122,10 +193,11 @@ class DescribeResponse(_message.Message):
         device: _builtins.str = ...,
         load: _types_pb2.Load | None = ...,
         end_of_text_ids: _abc.Iterable[_builtins.int] | None = ...,
+        shares_blocks: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["load", b"load"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["block_size", b"block_size", "context_length", b"context_length", "device", b"device", "end_of_text_ids", b"end_of_text_ids", "kv_layout_id", b"kv_layout_id", "load", b"load", "model", b"model", "model_fingerprint", b"model_fingerprint", "role", b"role", "tokenizer_fingerprint", b"tokenizer_fingerprint", "vocabulary_size", b"vocabulary_size"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["block_size", b"block_size", "context_length", b"context_length", "device", b"device", "end_of_text_ids", b"end_of_text_ids", "kv_layout_id", b"kv_layout_id", "load", b"load", "model", b"model", "model_fingerprint", b"model_fingerprint", "role", b"role", "shares_blocks", b"shares_blocks", "tokenizer_fingerprint", b"tokenizer_fingerprint", "vocabulary_size", b"vocabulary_size"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -208,13 +280,15 @@ Global___DrainResponse: _TypeAlias = DrainResponse  # noqa: Y015
 
 @_typing.final
 class SetServiceCacheRequest(_message.Message):
-    """Asks for the state of the service cache."""
+    """Asks for the state of the service cache. Off, an engine reads and writes nothing outside its own memory:
+    neither the service cache nor another engine. A router tells it to engines that come later, too.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
     ENABLED_FIELD_NUMBER: _builtins.int
     enabled: _builtins.bool
-    """On or off. FAILED_PRECONDITION when on is asked for and no service cache is configured."""
+    """On or off. On is the state at the start, also where no service cache is configured."""
     def __init__(
         self,
         *,
@@ -256,12 +330,17 @@ class FlushCacheRequest(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    SERVICE_FIELD_NUMBER: _builtins.int
+    service: _builtins.bool
+    """Drop what the service cache holds of this KV layout, too."""
     def __init__(
         self,
+        *,
+        service: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["service", b"service"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -274,17 +353,228 @@ class FlushCacheResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     DROPPED_BLOCKS_FIELD_NUMBER: _builtins.int
+    DROPPED_HOST_BLOCKS_FIELD_NUMBER: _builtins.int
+    DROPPED_SERVICE_BLOCKS_FIELD_NUMBER: _builtins.int
     dropped_blocks: _builtins.int
     """Blocks that were cached and are free now."""
+    dropped_host_blocks: _builtins.int
+    """Blocks of host memory."""
+    dropped_service_blocks: _builtins.int
+    """Blocks of the service cache, where they were to be dropped."""
     def __init__(
         self,
         *,
         dropped_blocks: _builtins.int = ...,
+        dropped_host_blocks: _builtins.int = ...,
+        dropped_service_blocks: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dropped_blocks", b"dropped_blocks"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dropped_blocks", b"dropped_blocks", "dropped_host_blocks", b"dropped_host_blocks", "dropped_service_blocks", b"dropped_service_blocks"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___FlushCacheResponse: _TypeAlias = FlushCacheResponse  # noqa: Y015
+
+@_typing.final
+class GetCacheStatsRequest(_message.Message):
+    """Asks for the figures."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetCacheStatsRequest: _TypeAlias = GetCacheStatsRequest  # noqa: Y015
+
+@_typing.final
+class GetCacheStatsResponse(_message.Message):
+    """Figures since the start; of a router, the sums over its engines."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ENABLED_FIELD_NUMBER: _builtins.int
+    TYPE_FIELD_NUMBER: _builtins.int
+    TIERS_FIELD_NUMBER: _builtins.int
+    BLOCKS_FIELD_NUMBER: _builtins.int
+    enabled: _builtins.bool
+    """Whether the service cache is switched on; of a router, at all its engines."""
+    type: _builtins.str
+    """Where blocks are kept beyond the engines: none, embedded or distributed."""
+    @_builtins.property
+    def tiers(self) -> _containers.RepeatedCompositeFieldContainer[Global___TierStats]:
+        """What each tier did, the nearest first."""
+
+    @_builtins.property
+    def blocks(self) -> Global___BlockCounts:
+        """Blocks of the pool by state; they sum up to the pool."""
+
+    def __init__(
+        self,
+        *,
+        enabled: _builtins.bool = ...,
+        type: _builtins.str = ...,
+        tiers: _abc.Iterable[Global___TierStats] | None = ...,
+        blocks: Global___BlockCounts | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["blocks", b"blocks"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blocks", b"blocks", "enabled", b"enabled", "tiers", b"tiers", "type", b"type"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetCacheStatsResponse: _TypeAlias = GetCacheStatsResponse  # noqa: Y015
+
+@_typing.final
+class TierStats(_message.Message):
+    """What one tier did. Blocks count where a prompt needed them and the tiers before had not got them."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TIER_FIELD_NUMBER: _builtins.int
+    HIT_BLOCKS_FIELD_NUMBER: _builtins.int
+    MISSES_FIELD_NUMBER: _builtins.int
+    READ_BYTES_FIELD_NUMBER: _builtins.int
+    READS_FIELD_NUMBER: _builtins.int
+    READ_US_FIELD_NUMBER: _builtins.int
+    WRITTEN_BLOCKS_FIELD_NUMBER: _builtins.int
+    WRITTEN_BYTES_FIELD_NUMBER: _builtins.int
+    SKIPS_FIELD_NUMBER: _builtins.int
+    tier: Global___CacheTier.ValueType
+    """The tier."""
+    hit_blocks: _builtins.int
+    """Blocks that were found."""
+    read_bytes: _builtins.int
+    """Bytes that were read from it."""
+    reads: _builtins.int
+    """Reads, each of the blocks that one prompt needed."""
+    read_us: _builtins.int
+    """Microseconds that all reads took."""
+    written_blocks: _builtins.int
+    """Blocks that were written to it."""
+    written_bytes: _builtins.int
+    """Their bytes."""
+    @_builtins.property
+    def misses(self) -> _containers.RepeatedCompositeFieldContainer[Global___MissCount]:
+        """Blocks that were not, by cause."""
+
+    @_builtins.property
+    def skips(self) -> _containers.RepeatedCompositeFieldContainer[Global___SkipCount]:
+        """Blocks that were to be written and were not, by cause."""
+
+    def __init__(
+        self,
+        *,
+        tier: Global___CacheTier.ValueType = ...,
+        hit_blocks: _builtins.int = ...,
+        misses: _abc.Iterable[Global___MissCount] | None = ...,
+        read_bytes: _builtins.int = ...,
+        reads: _builtins.int = ...,
+        read_us: _builtins.int = ...,
+        written_blocks: _builtins.int = ...,
+        written_bytes: _builtins.int = ...,
+        skips: _abc.Iterable[Global___SkipCount] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["hit_blocks", b"hit_blocks", "misses", b"misses", "read_bytes", b"read_bytes", "read_us", b"read_us", "reads", b"reads", "skips", b"skips", "tier", b"tier", "written_blocks", b"written_blocks", "written_bytes", b"written_bytes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TierStats: _TypeAlias = TierStats  # noqa: Y015
+
+@_typing.final
+class MissCount(_message.Message):
+    """Blocks that were not found for one cause."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CAUSE_FIELD_NUMBER: _builtins.int
+    BLOCKS_FIELD_NUMBER: _builtins.int
+    cause: _types_pb2.CacheMiss.ValueType
+    """The cause."""
+    blocks: _builtins.int
+    """How many."""
+    def __init__(
+        self,
+        *,
+        cause: _types_pb2.CacheMiss.ValueType = ...,
+        blocks: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blocks", b"blocks", "cause", b"cause"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MissCount: _TypeAlias = MissCount  # noqa: Y015
+
+@_typing.final
+class SkipCount(_message.Message):
+    """Blocks that were not written for one cause."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CAUSE_FIELD_NUMBER: _builtins.int
+    BLOCKS_FIELD_NUMBER: _builtins.int
+    cause: Global___CacheSkip.ValueType
+    """The cause."""
+    blocks: _builtins.int
+    """How many."""
+    def __init__(
+        self,
+        *,
+        cause: Global___CacheSkip.ValueType = ...,
+        blocks: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blocks", b"blocks", "cause", b"cause"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SkipCount: _TypeAlias = SkipCount  # noqa: Y015
+
+@_typing.final
+class BlockCounts(_message.Message):
+    """Blocks of a pool by state."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FREE_FIELD_NUMBER: _builtins.int
+    OWNED_FIELD_NUMBER: _builtins.int
+    LEASED_FIELD_NUMBER: _builtins.int
+    CACHED_FIELD_NUMBER: _builtins.int
+    TOTAL_FIELD_NUMBER: _builtins.int
+    free: _builtins.int
+    """Hold nothing."""
+    owned: _builtins.int
+    """Used by generations."""
+    leased: _builtins.int
+    """Used by no generation and by a transfer."""
+    cached: _builtins.int
+    """Used by none, and can be found."""
+    total: _builtins.int
+    """All."""
+    def __init__(
+        self,
+        *,
+        free: _builtins.int = ...,
+        owned: _builtins.int = ...,
+        leased: _builtins.int = ...,
+        cached: _builtins.int = ...,
+        total: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cached", b"cached", "free", b"free", "leased", b"leased", "owned", b"owned", "total", b"total"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BlockCounts: _TypeAlias = BlockCounts  # noqa: Y015

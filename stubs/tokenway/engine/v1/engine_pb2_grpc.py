@@ -60,6 +60,11 @@ class EngineServiceStub:
                 request_serializer=tokenway_dot_engine_dot_v1_dot_engine__pb2.FlushCacheRequest.SerializeToString,
                 response_deserializer=tokenway_dot_engine_dot_v1_dot_engine__pb2.FlushCacheResponse.FromString,
                 _registered_method=True)
+        self.GetCacheStats = channel.unary_unary(
+                '/tokenway.engine.v1.EngineService/GetCacheStats',
+                request_serializer=tokenway_dot_engine_dot_v1_dot_engine__pb2.GetCacheStatsRequest.SerializeToString,
+                response_deserializer=tokenway_dot_engine_dot_v1_dot_engine__pb2.GetCacheStatsResponse.FromString,
+                _registered_method=True)
 
 
 class EngineServiceServicer:
@@ -101,6 +106,13 @@ class EngineServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetCacheStats(self, request, context):
+        """What the caches did since the start.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_EngineServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -128,6 +140,11 @@ def add_EngineServiceServicer_to_server(servicer, server):
                     servicer.FlushCache,
                     request_deserializer=tokenway_dot_engine_dot_v1_dot_engine__pb2.FlushCacheRequest.FromString,
                     response_serializer=tokenway_dot_engine_dot_v1_dot_engine__pb2.FlushCacheResponse.SerializeToString,
+            ),
+            'GetCacheStats': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetCacheStats,
+                    request_deserializer=tokenway_dot_engine_dot_v1_dot_engine__pb2.GetCacheStatsRequest.FromString,
+                    response_serializer=tokenway_dot_engine_dot_v1_dot_engine__pb2.GetCacheStatsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -266,6 +283,33 @@ class EngineService:
             '/tokenway.engine.v1.EngineService/FlushCache',
             tokenway_dot_engine_dot_v1_dot_engine__pb2.FlushCacheRequest.SerializeToString,
             tokenway_dot_engine_dot_v1_dot_engine__pb2.FlushCacheResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetCacheStats(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tokenway.engine.v1.EngineService/GetCacheStats',
+            tokenway_dot_engine_dot_v1_dot_engine__pb2.GetCacheStatsRequest.SerializeToString,
+            tokenway_dot_engine_dot_v1_dot_engine__pb2.GetCacheStatsResponse.FromString,
             options,
             channel_credentials,
             insecure,

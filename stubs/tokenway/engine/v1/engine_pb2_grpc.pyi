@@ -26,6 +26,8 @@ class EngineServiceStub:
     """Switches the service cache on or off."""
     FlushCache: _aio.UnaryUnaryMultiCallable[_engine_pb2.FlushCacheRequest, _engine_pb2.FlushCacheResponse]
     """Drops all cached KV blocks that no generation uses."""
+    GetCacheStats: _aio.UnaryUnaryMultiCallable[_engine_pb2.GetCacheStatsRequest, _engine_pb2.GetCacheStatsResponse]
+    """What the caches did since the start."""
 
 class EngineServiceServicer(metaclass=_abc_1.ABCMeta):
     """Description and operation of a replica."""
@@ -69,5 +71,13 @@ class EngineServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_engine_pb2.FlushCacheRequest, _abc.Awaitable[_engine_pb2.FlushCacheResponse]],
     ) -> _abc.Awaitable[_engine_pb2.FlushCacheResponse]:
         """Drops all cached KV blocks that no generation uses."""
+
+    @_abc_1.abstractmethod
+    def GetCacheStats(
+        self,
+        request: _engine_pb2.GetCacheStatsRequest,
+        context: _aio.ServicerContext[_engine_pb2.GetCacheStatsRequest, _abc.Awaitable[_engine_pb2.GetCacheStatsResponse]],
+    ) -> _abc.Awaitable[_engine_pb2.GetCacheStatsResponse]:
+        """What the caches did since the start."""
 
 def add_EngineServiceServicer_to_server(servicer: EngineServiceServicer, server: _aio.Server) -> None: ...

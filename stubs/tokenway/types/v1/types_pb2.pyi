@@ -79,6 +79,54 @@ FINISH_REASON_CONSTRAINT_COMPLETE: FinishReason.ValueType  # 5
 """The constraint admits no further token."""
 Global___FinishReason: _TypeAlias = FinishReason  # noqa: Y015
 
+class _CacheMiss:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _CacheMissEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CacheMiss.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    CACHE_MISS_UNSPECIFIED: _CacheMiss.ValueType  # 0
+    """Never sent."""
+    CACHE_MISS_ABSENT: _CacheMiss.ValueType  # 1
+    """It was never there, as far as is known."""
+    CACHE_MISS_EVICTED: _CacheMiss.ValueType  # 2
+    """It was there and gave way to others."""
+    CACHE_MISS_TIMEOUT: _CacheMiss.ValueType  # 3
+    """It did not come in time."""
+    CACHE_MISS_CHECKSUM: _CacheMiss.ValueType  # 4
+    """What came was not what had been stored."""
+    CACHE_MISS_LAYOUT: _CacheMiss.ValueType  # 5
+    """It is of another memory layout."""
+    CACHE_MISS_OFF: _CacheMiss.ValueType  # 6
+    """The cache is switched off."""
+    CACHE_MISS_UNREACHABLE: _CacheMiss.ValueType  # 7
+    """The place does not answer, or fails."""
+    CACHE_MISS_NO_ROOM: _CacheMiss.ValueType  # 8
+    """The engine has no free block to put it into."""
+
+class CacheMiss(_CacheMiss, metaclass=_CacheMissEnumTypeWrapper):
+    """Why a block was not found, in the last place that was asked."""
+
+CACHE_MISS_UNSPECIFIED: CacheMiss.ValueType  # 0
+"""Never sent."""
+CACHE_MISS_ABSENT: CacheMiss.ValueType  # 1
+"""It was never there, as far as is known."""
+CACHE_MISS_EVICTED: CacheMiss.ValueType  # 2
+"""It was there and gave way to others."""
+CACHE_MISS_TIMEOUT: CacheMiss.ValueType  # 3
+"""It did not come in time."""
+CACHE_MISS_CHECKSUM: CacheMiss.ValueType  # 4
+"""What came was not what had been stored."""
+CACHE_MISS_LAYOUT: CacheMiss.ValueType  # 5
+"""It is of another memory layout."""
+CACHE_MISS_OFF: CacheMiss.ValueType  # 6
+"""The cache is switched off."""
+CACHE_MISS_UNREACHABLE: CacheMiss.ValueType  # 7
+"""The place does not answer, or fails."""
+CACHE_MISS_NO_ROOM: CacheMiss.ValueType  # 8
+"""The engine has no free block to put it into."""
+Global___CacheMiss: _TypeAlias = CacheMiss  # noqa: Y015
+
 class _ReplicaState:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -374,22 +422,28 @@ class CacheControl(_message.Message):
     SALT_FIELD_NUMBER: _builtins.int
     NO_READ_FIELD_NUMBER: _builtins.int
     NO_WRITE_FIELD_NUMBER: _builtins.int
+    PINNED_TOKENS_FIELD_NUMBER: _builtins.int
     salt: _builtins.bytes
     """Keeps the blocks apart from those of other salts."""
     no_read: _builtins.bool
     """Read nothing from any cache."""
     no_write: _builtins.bool
     """Leave nothing in any cache."""
+    pinned_tokens: _builtins.int
+    """Leading tokens of the prompt that many prompts begin with, such as a system prompt: their blocks are
+    kept before others.
+    """
     def __init__(
         self,
         *,
         salt: _builtins.bytes = ...,
         no_read: _builtins.bool = ...,
         no_write: _builtins.bool = ...,
+        pinned_tokens: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["no_read", b"no_read", "no_write", b"no_write", "salt", b"salt"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["no_read", b"no_read", "no_write", b"no_write", "pinned_tokens", b"pinned_tokens", "salt", b"salt"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -407,7 +461,7 @@ class RoutingHints(_message.Message):
     session_key: _builtins.str
     """Generations with equal keys like the same replica."""
     prefill_peer: _builtins.str
-    """Address of a replica that holds the prompt's blocks."""
+    """Address of a replica that has or computes the prompt's blocks. A router puts its own choice here."""
     model_version: _builtins.str
     """Fingerprint of the model version that is to draw the tokens; a router goes to no other. Unset: any
     that the router would choose.
@@ -513,6 +567,9 @@ class Timeline(_message.Message):
     DECODE_US_FIELD_NUMBER: _builtins.int
     PREEMPTIONS_FIELD_NUMBER: _builtins.int
     CONTINUATIONS_FIELD_NUMBER: _builtins.int
+    FETCH_US_FIELD_NUMBER: _builtins.int
+    CACHED_TOKENS_FIELD_NUMBER: _builtins.int
+    CACHE_MISS_FIELD_NUMBER: _builtins.int
     queued_us: _builtins.int
     """Waiting for a place in the batch."""
     prefill_us: _builtins.int
@@ -523,6 +580,14 @@ class Timeline(_message.Message):
     """How often the generation gave up its blocks and was computed again."""
     continuations: _builtins.int
     """How often it went on at another replica."""
+    fetch_us: _builtins.int
+    """Until its blocks had come from elsewhere, before it waited for a place in the batch."""
+    cache_miss: Global___CacheMiss.ValueType
+    """Why the next block of the prompt was not found anywhere. Unset where all were, or none was looked for."""
+    @_builtins.property
+    def cached_tokens(self) -> Global___CachedTokens:
+        """Where the cached tokens of the prompt were found."""
+
     def __init__(
         self,
         *,
@@ -531,12 +596,17 @@ class Timeline(_message.Message):
         decode_us: _builtins.int = ...,
         preemptions: _builtins.int = ...,
         continuations: _builtins.int = ...,
+        fetch_us: _builtins.int = ...,
+        cached_tokens: Global___CachedTokens | None = ...,
+        cache_miss: Global___CacheMiss.ValueType | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_cache_miss", b"_cache_miss", "cache_miss", b"cache_miss", "cached_tokens", b"cached_tokens"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["continuations", b"continuations", "decode_us", b"decode_us", "preemptions", b"preemptions", "prefill_us", b"prefill_us", "queued_us", b"queued_us"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cache_miss", b"_cache_miss", "cache_miss", b"cache_miss", "cached_tokens", b"cached_tokens", "continuations", b"continuations", "decode_us", b"decode_us", "fetch_us", b"fetch_us", "preemptions", b"preemptions", "prefill_us", b"prefill_us", "queued_us", b"queued_us"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__cache_miss: _TypeAlias = _typing.Literal["cache_miss"]  # noqa: Y015
+    _WhichOneofArgType__cache_miss: _TypeAlias = _typing.Literal["_cache_miss", b"_cache_miss"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__cache_miss) -> _WhichOneofReturnType__cache_miss | None: ...
 
 Global___Timeline: _TypeAlias = Timeline  # noqa: Y015
 
@@ -592,6 +662,8 @@ class Load(_message.Message):
     REFUSING_FIELD_NUMBER: _builtins.int
     ROUTERS_FIELD_NUMBER: _builtins.int
     DESCRIPTION_REVISION_FIELD_NUMBER: _builtins.int
+    LEASED_BLOCKS_FIELD_NUMBER: _builtins.int
+    FETCHES_BLOCKS_FIELD_NUMBER: _builtins.int
     running: _builtins.int
     """Generations in the batch."""
     waiting: _builtins.int
@@ -620,6 +692,10 @@ class Load(_message.Message):
     """New generations are refused now, since too many wait. Such as were begun elsewhere are taken."""
     description_revision: _builtins.int
     """Counts what Describe has told: another number, and it tells something else."""
+    leased_blocks: _builtins.int
+    """KV blocks that no generation uses and that must stay as they are until a transfer has ended."""
+    fetches_blocks: _builtins.bool
+    """Blocks can be fetched from the replica that prefill_peer names."""
     @_builtins.property
     def device_memory(self) -> Global___DeviceMemory:
         """Device memory. Unset where no NVML device is."""
@@ -649,10 +725,12 @@ class Load(_message.Message):
         refusing: _builtins.bool = ...,
         routers: _abc.Iterable[_builtins.str] | None = ...,
         description_revision: _builtins.int = ...,
+        leased_blocks: _builtins.int = ...,
+        fetches_blocks: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_device_memory", b"_device_memory", "device_memory", b"device_memory"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_device_memory", b"_device_memory", "cached_blocks", b"cached_blocks", "description_revision", b"description_revision", "device_memory", b"device_memory", "expected_wait_ms", b"expected_wait_ms", "free_blocks", b"free_blocks", "outstanding_tokens", b"outstanding_tokens", "pending_prompt_tokens", b"pending_prompt_tokens", "progress_age_ms", b"progress_age_ms", "refusing", b"refusing", "routers", b"routers", "running", b"running", "slots", b"slots", "state", b"state", "step_us", b"step_us", "total_blocks", b"total_blocks", "waiting", b"waiting"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_device_memory", b"_device_memory", "cached_blocks", b"cached_blocks", "description_revision", b"description_revision", "device_memory", b"device_memory", "expected_wait_ms", b"expected_wait_ms", "fetches_blocks", b"fetches_blocks", "free_blocks", b"free_blocks", "leased_blocks", b"leased_blocks", "outstanding_tokens", b"outstanding_tokens", "pending_prompt_tokens", b"pending_prompt_tokens", "progress_age_ms", b"progress_age_ms", "refusing", b"refusing", "routers", b"routers", "running", b"running", "slots", b"slots", "state", b"state", "step_us", b"step_us", "total_blocks", b"total_blocks", "waiting", b"waiting"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__device_memory: _TypeAlias = _typing.Literal["device_memory"]  # noqa: Y015
     _WhichOneofArgType__device_memory: _TypeAlias = _typing.Literal["_device_memory", b"_device_memory"]  # noqa: Y015

@@ -1,0 +1,1 @@
+"""KV blocks beyond the pool: lent, fetched, spilled and stored."""

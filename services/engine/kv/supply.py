@@ -1,0 +1,38 @@
+"""Where blocks come from that the pool has not got."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from services.engine.kv.tier import Tier
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wanted:
+    """Blocks of one prompt, in the order of their chain.
+
+    Args:
+        addresses: at least one.
+        peer: `host:port` of an engine that has or computes them; None where none is known.
+    """
+
+    addresses: Sequence[bytes]
+    peer: str | None = None
+
+
+class Supply(Protocol):
+    """One tier. Runs on the event loop's thread and never blocks it."""
+
+    tier: Tier
+
+    def can_supply(self, wanted: Wanted) -> bool:
+        """Whether it is worth asking; says no at once where nothing can come."""
+
+    def supply(self, wanted: Wanted) -> AsyncGenerator[memoryview, None]:
+        """The bytes of the wanted blocks in their order, up to the first that does not come.
+
+        Each has passed its checksum and is the block of its address. It ends within its own time
+        limit, raises nothing, and counts hits, misses and bytes; closing it ends it early.
+        """
