@@ -114,7 +114,7 @@ def test_the_account_is_that_of_one_output_with_the_times_that_the_caller_saw() 
             decode_us=3_000_000,
             preemptions=2,
             continuations=2,
-            cached_tokens=CachedTokens(device=2),
+            cached_tokens=CachedTokens(device=1, peer=1),
         ),
     )
 
