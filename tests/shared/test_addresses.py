@@ -18,8 +18,10 @@ def test_model_layout_salt_parent_and_tokens_all_count() -> None:
         root_address("model", "layout2", b""),
         root_address("model", "layout", b"salt"),
         root_address("modell", "ayout", b""),
+        root_address("model", "layout", b"", "tenant"),
+        root_address("model", "layout", b"tenant", ""),
     }
-    assert len(roots) == 5
+    assert len(roots) == 7
     root = root_address("model", "layout", b"")
     first = next_address(root, [1, 2])
     assert len({first, next_address(root, [2, 1]), next_address(first, [1, 2])}) == 3
