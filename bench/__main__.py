@@ -23,6 +23,8 @@ MODULES = (
     "affinity",
     "fairness",
     "long_prompt",
+    "kv_reuse",
+    "separation",
     "spinning",
     "overload",
 )
