@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from services.engine.kv.tier import Tier
+from services.shared.stream.events import CacheMiss
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,9 +31,10 @@ class Supply(Protocol):
     def can_supply(self, wanted: Wanted) -> bool:
         """Whether it is worth asking; says no at once where nothing can come."""
 
-    def supply(self, wanted: Wanted) -> AsyncGenerator[memoryview, None]:
+    def supply(self, wanted: Wanted) -> AsyncGenerator[memoryview | CacheMiss, None]:
         """The bytes of the wanted blocks in their order, up to the first that does not come.
 
-        Each has passed its checksum and is the block of its address. It ends within its own time
-        limit, raises nothing, and counts hits, misses and bytes; closing it ends it early.
+        Each has passed its checksum and is the block of its address. Where one does not come, the
+        last that is given tells why. It ends within its own time limit, raises nothing, and counts
+        hits, misses and bytes; closing it ends it early. Who asks counts how long it took.
         """
