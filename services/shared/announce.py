@@ -10,7 +10,7 @@ KEY = "listening"
 
 
 def announce(doors: Mapping[str, str]) -> None:
-    """Writes `{"listening": {"grpc": "127.0.0.1:9100"}}`; doors are `grpc` and `http`."""
+    """Writes `{"listening": {"grpc": "127.0.0.1:9100"}}`; doors are `grpc`, `http`, `metrics`."""
     sys.stdout.write(json.dumps({KEY: dict(doors)}) + "\n")
     sys.stdout.flush()
 

@@ -54,6 +54,16 @@ class HealthSettings:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class MetricsSettings:
+    """Where metrics are served over HTTP, at the host of the server; without a port nowhere."""
+
+    port: int | None = None
+
+    def __post_init__(self) -> None:
+        within("port", self.port, 0, 65535)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class TelemetrySettings:
     """Logs, and where spans go; without an endpoint no span leaves the process."""
 
