@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from services.engine.block_counts import BlockCounts
 from services.engine.scheduler import Scheduler
 from services.shared.stream.load import Load, ReplicaState
 
@@ -15,6 +16,7 @@ class Progress:
 
     Attributes:
         load: counts as of at most 50 ms before the last step.
+        blocks: the pool's, as of the same moment.
         steps: steps so far.
         scheduled_us: time that all steps took until their work was known.
     """
@@ -52,6 +54,7 @@ class Progress:
     def _measure(self) -> Load:
         scheduler, pool = self._scheduler, self._scheduler.pool
         self._measured_ns = time.monotonic_ns()
+        self.blocks = BlockCounts.of(pool)
         return Load(
             state=ReplicaState.READY,
             running=len(scheduler.running),

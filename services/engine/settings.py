@@ -9,7 +9,7 @@ from pathlib import Path
 from services.engine.kv.cache_settings import CacheSettings
 from services.shared.bounds import at_least, within
 from services.shared.byte_size import ByteSize
-from services.shared.settings import ServerSettings, TelemetrySettings
+from services.shared.settings import MetricsSettings, ServerSettings, TelemetrySettings
 
 ALIASES = {
     "MODEL_PATH": "executor.model_path",
@@ -156,4 +156,5 @@ class EngineSettings:
     server: ServerSettings = ServerSettings(port=9100)
     service: ServiceSettings = ServiceSettings()
     cache: CacheSettings = CacheSettings()
+    metrics: MetricsSettings = MetricsSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
