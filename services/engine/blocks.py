@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 
+from services.engine.eviction import EvictionOrder
 from services.shared.stream.block_changes import BlockChanges
+
+PINNED_SHARE = 4
+"""One block in so many may be pinned, so that pinning cannot take the pool from others."""
 
 
 class OutOfBlocks(Exception):
@@ -34,7 +37,7 @@ class BlockPool:
         self.on_evict: Callable[[int, bytes], None] = _forgotten
         self._address_of: list[bytes | None] = [None] * count
         self._block_at: dict[bytes, int] = {}
-        self._cached: OrderedDict[int, None] = OrderedDict()
+        self._cached = EvictionOrder(count // PINNED_SHARE)
         self._changes: BlockChanges | None = None
 
     @property
@@ -79,14 +82,14 @@ class BlockPool:
                 if self._leases[block]:
                     self._leased -= 1
                 else:
-                    del self._cached[block]
+                    self._cached.remove(block)
             self._owners[block] += 1
 
     def lease(self, blocks: Iterable[int]) -> None:
         """Keeps each of these matched or owned blocks as it is, until `end_lease`."""
         for block in blocks:
             if not self._leases[block] and not self._owners[block]:
-                del self._cached[block]
+                self._cached.remove(block)
                 self._leased += 1
             self._leases[block] += 1
 
@@ -121,6 +124,15 @@ class BlockPool:
             if self._changes is not None:
                 self._changes.store(address)
 
+    def pin(self, block: int) -> None:
+        """Lets other cached blocks give way before this one, if it can be found."""
+        if self._address_of[block] is not None:
+            self._cached.pin(block)
+
+    def is_pinned(self, block: int) -> bool:
+        """Whether others give way before it; true in `on_evict` still."""
+        return self._cached.is_pinned(block)
+
     def release(self, blocks: Sequence[int]) -> None:
         """Takes one owner off each block, in the order of a sequence.
 
@@ -153,14 +165,14 @@ class BlockPool:
         ]
         owned, leased = (sum(column) for column in zip(*states, strict=True))
         idle = {block for block in range(self.count) if not any(states[block])}
-        free = set(self._free)
+        free, cached = set(self._free), self._cached.blocks
         truths = (
             (owned, leased) == (self._owned, self._leased),
-            free.isdisjoint(self._cached) and free | self._cached.keys() == idle,
+            free.isdisjoint(cached) and free | cached == idle,
             len(free) == len(self._free),
             self.free + self.owned + self.leased + self.cached == self.count,
             all(self._address_of[block] is None for block in free),
-            all(self._address_of[block] is not None for block in self._cached),
+            all(self._address_of[block] is not None for block in cached),
             all(self._address_of[block] == at for at, block in self._block_at.items()),
         )
         if not all(truths):
@@ -201,10 +213,10 @@ class BlockPool:
         if self._address_of[block] is None:
             self._free.append(block)
         else:
-            self._cached[block] = None
+            self._cached.add(block)
 
     def _evict(self) -> int:
-        block, _ = self._cached.popitem(last=False)
+        block = self._cached.take()
         address = self._address_of[block]
         if address is not None:
             self.on_evict(block, address)
@@ -212,6 +224,7 @@ class BlockPool:
             if self._changes is not None:
                 self._changes.drop(address)
         self._address_of[block] = None
+        self._cached.unpin(block)
         return block
 
 

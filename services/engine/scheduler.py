@@ -117,6 +117,7 @@ class Scheduler:
         addresses = sequence.full_addresses(self.pool.size)
         for index in range(sequence.published, full):
             self.pool.publish(sequence.blocks[index], addresses[index])
+        self._pin(sequence, range(sequence.published, full))
         self.keeper.filled(sequence, range(sequence.published, full))
         sequence.published = full
 
@@ -175,8 +176,16 @@ class Scheduler:
         sequence.published = len(found)
         if sequence.preemptions == 0:
             sequence.note_cached(len(found), self.pool.size)
+        self._pin(sequence, range(len(found)))
         self.keeper.placed(sequence, len(found))
         return True
+
+    def _pin(self, sequence: Sequence, indices: range) -> None:
+        """Keeps those of these blocks that are pinned before others, the first one longest."""
+        cache = sequence.generation.cache
+        pinned = cache.pinned_tokens // self.pool.size if cache.write else 0
+        for index in reversed(range(indices.start, min(indices.stop, pinned))):
+            self.pool.pin(sequence.blocks[index])
 
     def _cached_prefix(self, sequence: Sequence) -> list[int]:
         """Known blocks of all tokens but the last, which is computed to draw from."""

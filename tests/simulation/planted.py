@@ -105,7 +105,7 @@ def _owners_forgotten(_: Method) -> Method:
             if self._address_of[block] is None:
                 self._free.append(block)
             else:
-                self._cached[block] = None
+                self._cached.add(block)
 
     return release
 
@@ -120,8 +120,9 @@ def _published_again(_: Method) -> Method:
 
 def _still_found(real: Method) -> Method:
     def evict(self: BlockPool) -> int:
-        address = self._address_of[next(iter(self._cached))]
+        known = list(self._address_of)
         block: int = real(self)
+        address = known[block]
         if address is not None:
             self._block_at[address] = block
             self._address_of[block] = address
