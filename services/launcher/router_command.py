@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import re
-import sys
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import grpc
-from google.protobuf.json_format import MessageToJson
 from google.protobuf.message import Message
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from tokenway.router.v1 import router_pb2 as pb
 from tokenway.router.v1 import router_pb2_grpc as rpc
 from tokenway.stream.v1 import stream_pb2
 from tokenway.types.v1 import types_pb2
 
+from services.launcher.operator_call import DEFAULT_AT, TIMEOUT_S, OperatorCall, json_of
 from services.launcher.replica_table import explanation_table, replica_table
-from services.shared.channel import open_channel
-
-DEFAULT_AT = "127.0.0.1:9000"
-TIMEOUT_S = 10.0
-LEAST_WIDTH = 160
-"""A narrower terminal breaks lines, rather than that we cut what stands in them."""
 
 Stub = rpc.RouterServiceStub
 Ask = Callable[[Stub, argparse.Namespace], Awaitable[Any]]
@@ -42,34 +33,14 @@ def main(argv: Sequence[str]) -> int:
 def _operate(argv: Sequence[str]) -> int:
     arguments = _parser().parse_args(argv)
     ask, render = _ACTIONS[arguments.action]
-    try:
-        answer = asyncio.run(_asked(ask, arguments))
-    except grpc.aio.AioRpcError as error:
-        sys.stderr.write(f"tokenway router: {_fault(error, arguments.at)}\n")
-        return 1
-    except (OSError, ValueError) as error:
-        sys.stderr.write(f"tokenway router: {error}\n")
-        return 1
-    if arguments.json:
-        sys.stdout.write(_json(answer) + "\n")
-    else:
-        console = Console(highlight=False, markup=False)
-        console.width = max(console.width, LEAST_WIDTH)
-        console.print(render(answer))
-    return 0
-
-
-async def _asked(ask: Ask, arguments: argparse.Namespace) -> Any:
-    async with open_channel(arguments.at) as channel:
-        return await ask(Stub(channel), arguments)
-
-
-def _fault(error: grpc.aio.AioRpcError, at: str) -> str:
-    if error.code() is grpc.StatusCode.UNAVAILABLE:
-        return f"no router answers at {at}; name one by --at host:port"
-    if error.code() is grpc.StatusCode.UNIMPLEMENTED:
-        return f"{at} is no router"
-    return error.details() or error.code().name
+    call = OperatorCall(
+        program="tokenway router",
+        callee="router",
+        ask=lambda channel: ask(Stub(channel), arguments),
+        render=render,
+        json=json_of,
+    )
+    return call.run(arguments.at, as_json=arguments.json)
 
 
 async def _list(stub: Stub, _: argparse.Namespace) -> Message:
@@ -105,15 +76,6 @@ def _prompt_ids(arguments: argparse.Namespace) -> list[int]:
         if not word.isdecimal() or int(word) >= 2**32:
             raise ValueError(f"a prompt must be token IDs, 0 to {2**32 - 1}, got {word!r}")
     return [int(word) for word in words]
-
-
-def _json(answer: Message) -> str:
-    return MessageToJson(
-        answer,
-        indent=2,
-        preserving_proto_field_name=True,
-        always_print_fields_with_no_presence=True,
-    )
 
 
 def _one(replica: pb.Replica) -> RenderableType:
