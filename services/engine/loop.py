@@ -35,6 +35,9 @@ class EngineLoop:
     Args:
         publish: takes a step's results, sequence key and event, in order; called on this thread.
         wait_ns: how long a first sequence waits for others before an idle loop starts.
+
+    Attributes:
+        after_step: called on this thread after each step, before anything gives way for the next.
     """
 
     def __init__(
@@ -48,6 +51,7 @@ class EngineLoop:
         self.scheduler = scheduler
         self.progress = Progress(scheduler)
         self.collector = Collector()
+        self.after_step: Callable[[], None] = _nothing
         self._runner = runner
         self._stopper = stopper
         self._publish = publish
@@ -109,6 +113,7 @@ class EngineLoop:
             if work.sequence.blocks:
                 with self._isolated(work.sequence):
                     self._settle(work, draws.get(work.sequence.key), scheduled_ns)
+        self.after_step()
         self._flush()
         self.collector.after_step()
         self.progress.stepped(began_ns, scheduled_ns)
@@ -207,3 +212,7 @@ class EngineLoop:
             changes = self.scheduler.pool.take_changes()
             if changes is not None:
                 self._tell_blocks(changes)
+
+
+def _nothing() -> None:
+    """Nobody cares for steps."""
