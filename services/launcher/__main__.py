@@ -17,6 +17,7 @@ COMMANDS = {
     "drill": ("services.launcher.drill", "break something on purpose and tell what clients saw"),
     "engine": ("services.engine.__main__", "run one engine"),
     "router": ("services.launcher.router_command", "run one router, or operate one (router list)"),
+    "cache": ("services.launcher.cache_command", "switch, flush and watch the caches of engines"),
     "codec": ("services.codec.__main__", "run one codec"),
 }
 """Each command's module, imported only for it: a router's machine has no torch."""
