@@ -1,4 +1,4 @@
-"""A TCP proxy that can cut, hold and refuse connections, on a thread of its own."""
+"""A TCP proxy that can cut, hold, refuse, delay and spoil, on a thread of its own."""
 
 from __future__ import annotations
 
@@ -27,6 +27,10 @@ class Proxy:
         self._passing = asyncio.Event()
         self._passing.set()
         self._refusing = False
+        self._delay_s = 0.0
+        self._flip_every: int | None = None
+        self._unflipped = 0
+        self._left: int | None = None
         self._stop = asyncio.Event()
         self._loop = asyncio.new_event_loop()
 
@@ -43,9 +47,27 @@ class Proxy:
         """Connections stay, and nothing comes through, until `restore` or a cut."""
         self._tell(self._passing.clear)
 
+    def delay(self, seconds: float) -> None:
+        """All that passes comes so much later, until `restore`."""
+        self._delay_s = seconds
+
+    def flip(self, every: int) -> None:
+        """One bit in so many bytes that the target says comes wrong, until `restore`."""
+        self._unflipped = 0
+        self._flip_every = every
+
+    def truncate(self, after: int) -> None:
+        """When the target has said so many bytes more, all connections end, until `restore`.
+
+        New ones end with the first byte that it says.
+        """
+        self._left = after
+
     def restore(self) -> None:
         """What was held comes late, and all is as before."""
         self._refusing = False
+        self._delay_s = 0.0
+        self._flip_every = self._left = None
         self._tell(self._passing.set)
 
     def run(self, listening: Callable[[], None]) -> None:
@@ -88,8 +110,8 @@ class Proxy:
             self._writers.add(far_out)
             try:
                 async with asyncio.TaskGroup() as group:
-                    group.create_task(self._pump(near_in, far_out))
-                    group.create_task(self._pump(far_in, near_out))
+                    group.create_task(self._pump(near_in, far_out, bytes))
+                    group.create_task(self._pump(far_in, near_out, self._spoilt))
             finally:
                 self._writers.discard(far_out)
                 _reset(far_out)
@@ -99,14 +121,37 @@ class Proxy:
             self._writers.discard(near_out)
             _reset(near_out)
 
-    async def _pump(self, source: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
+    async def _pump(
+        self,
+        source: asyncio.StreamReader,
+        to: asyncio.StreamWriter,
+        spoilt: Callable[[bytes], bytes],
+    ) -> None:
         """Ends both directions when one does: nothing that passes here closes by halves."""
         with suppress(OSError):
             while data := await source.read(CHUNK_BYTES):
+                await asyncio.sleep(self._delay_s)
                 await self._passing.wait()
-                to.write(data)
+                said = spoilt(data)
+                to.write(said)
                 await to.drain()
+                if len(said) < len(data):
+                    self._abort()
         _reset(to)
+
+    def _spoilt(self, said: bytes) -> bytes:
+        """What comes of what the target said."""
+        if self._flip_every is not None:
+            flipped = bytearray(said)
+            first = self._flip_every - 1 - self._unflipped
+            for at in range(first, len(said), self._flip_every):
+                flipped[at] ^= 1 << at % 8
+            self._unflipped = (self._unflipped + len(said)) % self._flip_every
+            said = bytes(flipped)
+        if self._left is not None:
+            said = said[: self._left]
+            self._left -= len(said)
+        return said
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:

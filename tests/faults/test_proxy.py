@@ -10,6 +10,8 @@ import pytest
 
 from tests.faults.proxy import Proxy, proxy_to
 
+ENDED = (ConnectionResetError, asyncio.IncompleteReadError)
+
 Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
@@ -86,3 +88,34 @@ async def test_a_proxy_that_refuses_resets_each_connection_until_it_is_restored(
 async def test_nobody_behind_it_is_a_reset() -> None:
     with proxy_to("127.0.0.1:1") as dead:
         await is_reset(dead)
+
+
+async def test_what_is_delayed_comes_whole(proxy: Proxy) -> None:
+    async with connection(proxy) as ends:
+        proxy.delay(0.01)
+        assert await said_back(ends, b"one") == b"one"
+
+
+async def test_one_bit_in_so_many_bytes_of_an_answer_is_wrong(proxy: Proxy) -> None:
+    async with connection(proxy) as ends:
+        proxy.flip(4)
+        heard = await said_back(ends, bytes(6)) + await said_back(ends, bytes(6))
+        proxy.restore()
+        assert await said_back(ends, bytes(6)) == bytes(6)
+    assert [at for at, byte in enumerate(heard) if byte] == [3, 7, 11]
+    assert all(byte.bit_count() < 2 for byte in heard)
+
+
+async def test_an_answer_ends_in_its_middle_and_so_do_later_ones_until_it_is_restored(
+    proxy: Proxy,
+) -> None:
+    async with connection(proxy) as ends:
+        proxy.truncate(3)
+        with pytest.raises(ENDED):
+            await said_back(ends, b"four")
+    async with connection(proxy) as ends:
+        with pytest.raises(ENDED):
+            await said_back(ends, b"one")
+    proxy.restore()
+    async with connection(proxy) as ends:
+        assert await said_back(ends, b"one") == b"one"
