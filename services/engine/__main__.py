@@ -16,8 +16,10 @@ from services.engine.admission import Admission
 from services.engine.block_feed import BlockFeed
 from services.engine.engine import Engine
 from services.engine.grammar_queue import GrammarQueue
+from services.engine.kv.figures import new_figures
 from services.engine.liveness import watched
 from services.engine.loop import EngineLoop, Results
+from services.engine.metrics import EngineMetrics, metrics_served
 from services.engine.nvml import DeviceMonitor
 from services.engine.parts import Parts
 from services.engine.rpc import EngineServicer, Identity
@@ -62,6 +64,7 @@ async def serve(settings: EngineSettings, stop: Stop) -> None:
     await home.run_in_executor(computing, parts.runner.warm_up)
     grammars = None if parts.grammars is None else GrammarQueue(parts.grammars)
     loop, engine = _assembled(parts, settings, grammars)
+    metrics = EngineMetrics(loop.progress, new_figures())
     if settings.executor.memory.deterministic_gc:
         loop.collector.freeze()
     thread = home.run_in_executor(computing, loop.run)
@@ -73,15 +76,18 @@ async def serve(settings: EngineSettings, stop: Stop) -> None:
 
     thread.add_done_callback(ended)
     try:
-        async with serving(
-            settings.server.address,
-            _register(engine, BlockFeed(loop), _identity(parts)),
-            SERVICES,
-            grace_s=LAST_FRAME_S,
-        ) as served:
+        async with (
+            serving(
+                settings.server.address,
+                _register(engine, BlockFeed(loop), _identity(parts)),
+                SERVICES,
+                grace_s=LAST_FRAME_S,
+            ) as served,
+            metrics_served(settings.server.host, settings.metrics.port, metrics) as scraped,
+        ):
             engine.state = ReplicaState.READY
             await served.health.set(Readiness.READY)
-            announce({"grpc": served.address})
+            announce({"grpc": served.address, **scraped})
             async with watched(loop.progress, served.health, settings.service.limits.stuck_after_s):
                 await drained(engine, served.health, stop, settings.service.limits)
     finally:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import asdict
 
+from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -16,6 +18,7 @@ from prometheus_client.registry import Collector
 from services.engine.kv.figures import READ_BUCKETS_S, Figures, TierFigures
 from services.engine.kv.tier import Skip
 from services.engine.progress import Progress
+from services.shared.metrics_door import metrics_door
 from services.shared.stream.events import CacheMiss
 
 _BOUNDS = [*(str(bound) for bound in READ_BUCKETS_S), "+Inf"]
@@ -114,3 +117,22 @@ def _cumulated(figures: TierFigures) -> list[tuple[str, float]]:
     """Reads up to each bound, which is how Prometheus counts them."""
     reads = list(figures.reads)
     return [(bound, sum(reads[: at + 1])) for at, bound in enumerate(_BOUNDS)]
+
+
+@asynccontextmanager
+async def metrics_served(
+    host: str, port: int | None, metrics: EngineMetrics
+) -> AsyncIterator[dict[str, str]]:
+    """Serves them and the process's own inside the block; gives the door, none without a port.
+
+    Raises:
+        CannotListen: the address is taken or is none of this machine.
+    """
+    if port is None:
+        yield {}
+        return
+    registry = CollectorRegistry()
+    registry.register(metrics)
+    ProcessCollector(registry=registry)
+    async with metrics_door(host, port, registry) as address:
+        yield {"metrics": address}
