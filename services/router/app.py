@@ -84,7 +84,7 @@ class _Parts:
     operations: Operations
 
     def register(self, server: grpc.aio.Server) -> None:
-        fleet = FleetServicer(self.relay, self.fleet, self.membership.connections)
+        fleet = FleetServicer(self.relay, self.fleet, self.membership)
         router = RouterServicer(self.operations, asyncio.get_running_loop())
         stream = TokenStreamServicer(self.relay)
         stream_pb2_grpc.add_TokenStreamServiceServicer_to_server(stream, server)
@@ -107,6 +107,7 @@ def _parts(settings: RouterSettings, on_change: Callable[[], None]) -> _Parts:
         room=service.queue.room(),
         versions=versions,
         long_prompt_tokens=service.balancing.long_prompt_tokens,
+        prefill=service.prefill,
     )
     fleet = Fleet(clock, rules, changed)
     balancer = Balancer(service.balancing.comparison(random.randbytes(16)), versions)

@@ -34,6 +34,8 @@ class Demand:
         continued: outputs were delivered before, here or by another router.
         version: the only model version that may serve it; None while any may.
         avoid: replicas, by name and epoch, that failed it since its last token.
+        reads_cache: blocks that were computed before may be used for it.
+        writes_cache: its own may be left for others.
         chains: addresses of its blocks; a demand that waits is looked up again and again.
     """
 
@@ -48,6 +50,8 @@ class Demand:
     continued: bool = False
     version: str | None = None
     avoid: frozenset[tuple[str, int]] = frozenset()
+    reads_cache: bool = True
+    writes_cache: bool = True
     chains: dict[Layout, Chain] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -85,4 +89,6 @@ def demand_of(
         continued=given > 0,
         version=version or generation.routing.model_version,
         avoid=avoid,
+        reads_cache=generation.cache.read,
+        writes_cache=generation.cache.write,
     )

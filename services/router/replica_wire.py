@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from tokenway.engine.v1 import engine_pb2
 from tokenway.router.v1 import router_pb2 as pb
 
 from services.router.balancing.explanation import Explanation
 from services.router.demand import Lane
 from services.router.fleet.replica import Replica
-from services.router.status import Status
+from services.router.status import Role, Status
 from services.shared.stream.load_wire import load_of
 
 STATUS: dict[Status, pb.ReplicaStatus.ValueType] = {
@@ -21,6 +22,17 @@ STATUS: dict[Status, pb.ReplicaStatus.ValueType] = {
     Status.EJECTED: pb.REPLICA_STATUS_EJECTED,
     Status.LOOPED: pb.REPLICA_STATUS_LOOPED,
 }
+
+ROLE: dict[Role, engine_pb2.Role.ValueType] = {
+    Role.PREFILL: engine_pb2.ROLE_PREFILL,
+    Role.DECODE: engine_pb2.ROLE_DECODE,
+    Role.BOTH: engine_pb2.ROLE_BOTH,
+}
+
+
+def role_from(told: engine_pb2.Role.ValueType) -> Role:
+    """The role that a replica tells; one that is not known here is both."""
+    return next((role for role, value in ROLE.items() if value == told), Role.BOTH)
 
 
 def replica_of(replica: Replica, now: float, known_blocks: int) -> pb.Replica:
@@ -37,6 +49,7 @@ def replica_of(replica: Replica, now: float, known_blocks: int) -> pb.Replica:
         outstanding_tokens=replica.outstanding_tokens,
         assigned=replica.assigned,
         known_blocks=known_blocks,
+        role=ROLE[replica.role],
     )
     if replica.load is not None:
         message.load.CopyFrom(load_of(replica.load))
@@ -57,6 +70,9 @@ def explanation_of(told: Explanation, policy: str) -> pb.ExplainResponse:
                 cached_tokens=option.candidate.cached_tokens,
                 cost=option.cost,
                 reason=option.reason,
+                role=ROLE[option.candidate.role],
+                peer=option.candidate.offer.peer or "",
+                prefill=option.candidate.offer.prefill or "",
             )
             for option in told.options
         ],

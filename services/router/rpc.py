@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
 import grpc
@@ -13,9 +13,10 @@ from tokenway.engine.v1 import engine_pb2_grpc as rpc
 
 from services.router.cache_stats import total_stats
 from services.router.connections.connection import Connection
+from services.router.connections.membership import Membership
 from services.router.fleet.fleet import Fleet
 from services.router.relay.relay import Relay
-from services.shared.errors import Code, Unavailable, error_of
+from services.shared.errors import Code, ServiceError, Unavailable, error_of
 from services.shared.stream.load_wire import load_of
 
 if TYPE_CHECKING:
@@ -31,20 +32,22 @@ _REFUSALS = (Code.INVALID_ARGUMENT, Code.NOT_FOUND, Code.FAILED_PRECONDITION)
 _log = logging.getLogger(__name__)
 
 Response = TypeVar("Response")
-Call = Callable[[rpc.EngineServiceStub], Awaitable[Response]]
+Call = Callable[[Connection], Awaitable[Response]]
 
 
 class FleetServicer(rpc.EngineServiceServicer):
-    """Describes, drains and operates all replicas as one."""
+    """Describes, drains and operates all replicas as one; what it is for is both."""
 
-    def __init__(self, relay: Relay, fleet: Fleet, connections: Mapping[str, Connection]) -> None:
+    def __init__(self, relay: Relay, fleet: Fleet, membership: Membership) -> None:
         self._relay = relay
         self._fleet = fleet
-        self._connections = connections
+        self._connections = membership.connections
+        self._cache = membership.cache
 
     async def Describe(self, request: pb.DescribeRequest, context: Context) -> pb.DescribeResponse:
         response = pb.DescribeResponse()
         response.CopyFrom(self._description())
+        response.role = pb.ROLE_BOTH
         response.load.CopyFrom(load_of(self._relay.load()))
         return response
 
@@ -62,16 +65,15 @@ class FleetServicer(rpc.EngineServiceServicer):
     async def SetServiceCache(
         self, request: pb.SetServiceCacheRequest, context: Context
     ) -> pb.SetServiceCacheResponse:
-        responses = await self._at_all(
-            lambda engine: engine.SetServiceCache(request, timeout=FAN_OUT_TIMEOUT_S)
-        )
-        return pb.SetServiceCacheResponse(enabled=all(response.enabled for response in responses))
+        self._cache.wanted = request.enabled
+        states = await self._at_all(lambda replica: replica.cache.tell())
+        return pb.SetServiceCacheResponse(enabled=all(states))
 
     async def FlushCache(
         self, request: pb.FlushCacheRequest, context: Context
     ) -> pb.FlushCacheResponse:
         responses = await self._at_all(
-            lambda engine: engine.FlushCache(request, timeout=FAN_OUT_TIMEOUT_S)
+            lambda replica: replica.engine.FlushCache(request, timeout=FAN_OUT_TIMEOUT_S)
         )
         return pb.FlushCacheResponse(
             dropped_blocks=sum(response.dropped_blocks for response in responses),
@@ -84,7 +86,7 @@ class FleetServicer(rpc.EngineServiceServicer):
     ) -> pb.GetCacheStatsResponse:
         return total_stats(
             await self._at_all(
-                lambda engine: engine.GetCacheStats(request, timeout=FAN_OUT_TIMEOUT_S)
+                lambda replica: replica.engine.GetCacheStats(request, timeout=FAN_OUT_TIMEOUT_S)
             )
         )
 
@@ -96,16 +98,21 @@ class FleetServicer(rpc.EngineServiceServicer):
         raise Unavailable("no replica has described itself yet")
 
     async def _at_all(self, call: Call[Response]) -> list[Response]:
-        """Calls every reachable replica; all are called even if one fails."""
+        """Calls every reachable replica; all are called even if some fail, who then are counted."""
         members = self._fleet.members()
         if not members:
             raise Unavailable("no replica is reachable")
-        return await asyncio.gather(
-            *(_told(name, call(self._connections[name].engine)) for name in members)
+        outcomes = await asyncio.gather(
+            *(_told(name, call(self._connections[name])) for name in members)
         )
+        errors = [outcome for outcome in outcomes if isinstance(outcome, ServiceError)]
+        if errors:
+            text = f"{len(errors)} of {len(members)} replicas failed: {errors[0].message}"
+            raise error_of(errors[0].code, text)
+        return [outcome for outcome in outcomes if not isinstance(outcome, ServiceError)]
 
 
-async def _told(name: str, call: Awaitable[Response]) -> Response:
+async def _told(name: str, call: Awaitable[Response]) -> Response | ServiceError:
     """The response; what a replica refuses is told on. Which replica it was is in the log alone."""
     try:
         return await call
@@ -114,4 +121,4 @@ async def _told(name: str, call: Awaitable[Response]) -> Response:
         code = Code(error.code().value[0])
         # Texts of other codes may be grpc's own, which name addresses.
         text = error.details() if code in _REFUSALS else None
-        raise error_of(code, text or "a replica did not answer") from error
+        return error_of(code, text or "it did not answer")

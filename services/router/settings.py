@@ -8,6 +8,7 @@ from pathlib import Path
 from services.router.admission.queue_settings import QueueSettings
 from services.router.balancing.balancing_settings import BalancingSettings
 from services.router.fleet.health import HealthRules
+from services.router.fleet.prefill_rules import PrefillRules
 from services.router.relay.retry_budget import RetryRules
 from services.router.replica_spec import ReplicaSpec
 from services.shared.bounds import at_least, within
@@ -33,6 +34,7 @@ class ServiceSettings:
     retry: RetryRules = field(default_factory=RetryRules)
     queue: QueueSettings = field(default_factory=QueueSettings)
     balancing: BalancingSettings = field(default_factory=BalancingSettings)
+    prefill: PrefillRules = field(default_factory=PrefillRules)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

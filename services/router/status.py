@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -21,6 +21,15 @@ class Status(StrEnum):
     EJECTED = "ejected"
     """Failed too often; takes nothing until it has passed a probe."""
     LOOPED = "a way back to this router"
+
+
+class Role(StrEnum):
+    """What part of a generation a replica computes: a preference, for each can do both."""
+
+    PREFILL = "prefill"
+    """Prompts, for others to go on from; whole generations only where no other replica can."""
+    DECODE = "decode"
+    BOTH = "both"
 
 
 TAKING = (Status.READY, Status.DEGRADED)
@@ -47,6 +56,7 @@ class Identity:
         layout_id: names the memory layout of its KV blocks.
         block_size: tokens in a KV block; 0 where it tells none.
         shares_blocks: equal prompts of different tenants have equal blocks.
+        role: what it is for; what it serves is the same whatever its role.
     """
 
     model: str
@@ -55,6 +65,7 @@ class Identity:
     layout_id: str = ""
     block_size: int = 0
     shares_blocks: bool = False
+    role: Role = field(default=Role.BOTH, compare=False)
 
     def unlike(self, other: Identity | None) -> str:
         """How it differs, for people."""

@@ -13,6 +13,9 @@ COMPUTE = 1.5
 """What a token of its own prompt counts that is to be computed, of one that is before it: it delays
 others too."""
 
+FETCH = 0.1
+"""What a token counts that is fetched from another replica, of one that is before it."""
+
 DECODE = 0.3
 """What a token that is still to come counts of one that is to be computed for a prompt: tokens to
 come are computed many in a step."""
@@ -30,7 +33,8 @@ LEAST_FREE = 0.02
 class Affinity:
     """The fewest tokens until it begins: of its prompt what is not cached, and what is before it.
 
-    A memory that is nearly full counts too.
+    What another replica computes, or has, costs little: it has to be fetched. A memory that is
+    nearly full counts too.
     """
 
     name = PolicyName.AFFINITY
@@ -42,7 +46,10 @@ class Affinity:
         demand, able = choice.demand, choice.able
         prompt_tokens, mean = demand.prompt_tokens, mean_weight(able)
         costs = [
-            COMPUTE * (prompt_tokens - one.cached_tokens) + _ahead(one, mean) + _memory(demand, one)
+            COMPUTE * (prompt_tokens - one.cached_tokens - one.offer.tokens)
+            + FETCH * one.offer.tokens
+            + _ahead(one, mean)
+            + _memory(demand, one)
             for one in able
         ]
         home = _home(demand, able)
@@ -57,7 +64,7 @@ class Affinity:
         if index == _home(demand, choice.able):
             cached = _taken_to_be_cached(demand)
             parts = [f"home of its session, {cached:.0f} {of} taken to be cached"]
-        parts.append(f"{demand.prompt_tokens - cached:.0f} to compute")
+        parts.append(f"{demand.prompt_tokens - cached - one.offer.tokens:.0f} to compute")
         ahead, memory = _ahead(one, mean_weight(choice.able)), _memory(demand, one)
         parts.append(f"{ahead:.0f} ahead" if ahead < UNKNOWN else "its load unknown")
         if one.weight != 1:
@@ -91,7 +98,10 @@ def _taken_to_be_cached(demand: Demand) -> float:
 
 
 def _home(demand: Demand, able: Sequence[Candidate]) -> int | None:
-    """The place of the replica where its session lives; None where more is known to be cached."""
+    """The place of the replica where its session lives.
+
+    None where more is known to be cached, or comes from elsewhere.
+    """
     if demand.session is None or all(one.tells_blocks for one in able):
         return None
     taken = _taken_to_be_cached(demand)
@@ -99,4 +109,4 @@ def _home(demand: Demand, able: Sequence[Candidate]) -> int | None:
         return None
     key = key_of(demand.session)
     home = min(range(len(able)), key=lambda place: draw(key, able[place].name, able[place].weight))
-    return None if able[home].tells_blocks else home
+    return None if able[home].tells_blocks or able[home].offer.source else home

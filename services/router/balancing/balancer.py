@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from services.router.balancing.affinity import Affinity
 from services.router.balancing.candidate import Candidate, Snapshot
+from services.router.balancing.offer import NO_OFFER, Offer
 from services.router.balancing.policies import UNKNOWN, Policy, Round
 from services.router.balancing.selection import Selection, lag_of, select
 from services.router.balancing.turns import Turns
@@ -20,11 +21,23 @@ class Decision:
 
     Args:
         cached_tokens: of the generation's own that are known to be cached there.
+        offer: what more of it comes from another replica.
     """
 
     replica: str
     reason: str
     cached_tokens: int = 0
+    offer: Offer = NO_OFFER
+
+    @property
+    def peer(self) -> str | None:
+        """A replica that has more of the prompt cached."""
+        return self.offer.peer
+
+    @property
+    def prefill(self) -> str | None:
+        """A replica that is to compute the prompt."""
+        return self.offer.prefill
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -114,11 +127,14 @@ class Balancer:
             replica=best.name,
             reason=f"{self.reason(choice, place)}; {choice.note}",
             cached_tokens=best.cached_tokens,
+            offer=best.offer,
         )
 
     def reason(self, choice: Choice, place: int) -> str:
         """How the cost of the one at `place` comes about."""
         told = self.policy.reason(choice.among, place)
+        offered = choice.among.able[place].offer.told()
+        told = f"{told}, {offered}" if offered else told
         share = choice.price * choice.leads[place]
         return f"{told}, {share:.0f} for its share" if share >= 1 else told
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from services.router.status import Status
+from services.router.balancing.offer import NO_OFFER, Offer
+from services.router.status import Role, Status
 
 
 @dataclass(kw_only=True, slots=True)  # not frozen: for each decision there is one per replica
@@ -21,6 +22,8 @@ class Candidate:
             its load nor our own count can tell.
         pending_tokens: of these, prompt tokens.
         cached_tokens: of the generation's own, as far as is known.
+        offer: what of it could be fetched from another replica.
+        role: what it is for.
         tells_blocks: whether it tells which blocks it has cached.
         memory_used: share of its memory in use, 0 to 1; None when it is not told.
         assigned: generations that it was given since the router started.
@@ -36,6 +39,8 @@ class Candidate:
     expected_tokens: int | None = 0
     pending_tokens: int = 0
     cached_tokens: int = 0
+    offer: Offer = NO_OFFER
+    role: Role = Role.BOTH
     tells_blocks: bool = False
     memory_used: float | None = None
     assigned: int = 0

@@ -10,7 +10,7 @@ from services.router.balancing.balancer import Balancer, Choice
 from services.router.balancing.candidate import Candidate, Snapshot
 from services.router.balancing.selection import Selection, why_not
 from services.router.demand import Demand
-from services.router.status import TAKING
+from services.router.status import TAKING, Role
 from services.shared.errors import ServiceError
 
 FULL = "all that could take it are full; it would wait"
@@ -78,6 +78,8 @@ def _compared(balancer: Balancer, choice: Choice) -> Iterator[Option]:
 def _set_back(one: Candidate) -> str:
     if not one.has_room:
         return "no room"
+    if one.role is Role.PREFILL:
+        return "kept for prompts of others"
     if not one.takes_lane:
         return "kept for other prompts"
     if one.status is not TAKING[0]:

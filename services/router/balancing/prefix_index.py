@@ -84,6 +84,11 @@ class PrefixIndex:
         holder = self._holders.get(name)
         return len(holder.addresses) if holder is not None else 0
 
+    def layout(self, name: str) -> Layout | None:
+        """That of the replica's blocks; None while it has not told."""
+        holder = self._holders.get(name)
+        return holder.layout if holder is not None else None
+
     def cached_tokens(self, demand: Demand) -> Mapping[str, int]:
         """Leading tokens that each replica need not compute; those that have none are left out.
 

@@ -10,7 +10,7 @@ from services.router.balancing.candidate import Candidate, Snapshot
 from services.router.balancing.turns import Turns
 from services.router.balancing.versions import Versions, VersionShare
 from services.router.demand import Demand
-from services.router.status import TAKING
+from services.router.status import TAKING, Role
 from services.shared.errors import NotFound, Unavailable
 
 LAG = 8
@@ -48,8 +48,11 @@ def select(demand: Demand, fleet: Snapshot, versions: Versions, turns: Turns) ->
     taking = [one for one in fleet.candidates if may_take(demand, one, versions)]
     if not taking:
         raise Unavailable(_why_none(demand, fleet, versions))
+    general = [one for one in taking if one.role is not Role.PREFILL]
+    note = "" if general else "; no replica for outputs is up"
+    taking = general or taking
     pool = [one for one in taking if one.takes_lane]
-    note = "" if pool else f"; no replica for {demand.lane} prompts is up"
+    note += "" if pool else f"; no replica for {demand.lane} prompts is up"
     for status in TAKING:
         best = [one for one in pool or taking if one.status is status]
         if best:

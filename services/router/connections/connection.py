@@ -10,10 +10,12 @@ import grpc
 from tokenway.engine.v1 import engine_pb2 as pb
 from tokenway.engine.v1 import engine_pb2_grpc as rpc
 
+from services.router.connections.cache_switch import CacheFollower, CacheSwitch
 from services.router.connections.cuttable import Cuttable
 from services.router.fleet.fleet import Fleet
 from services.router.fleet.replica import Replica
 from services.router.replica_spec import ReplicaSpec
+from services.router.replica_wire import role_from
 from services.router.status import Identity
 from services.shared.channel import open_channel
 from services.shared.stream.client_session import ClientSession
@@ -31,14 +33,16 @@ class Connection:
 
     Attributes:
         engine: for calls about the replica as a whole.
+        cache: tells it whether the service cache is on.
         description: as last told; None while the session is down.
     """
 
-    def __init__(self, spec: ReplicaSpec, fleet: Fleet) -> None:
+    def __init__(self, spec: ReplicaSpec, fleet: Fleet, cache: CacheSwitch) -> None:
         self.address = address = spec.address
         self.description: pb.DescribeResponse | None = None
         self._channel = open_channel(address)
         self.engine = rpc.EngineServiceStub(self._channel)
+        self.cache = CacheFollower(cache, self.engine, address)
         self._session = ClientSession(
             self._channel,
             address,
@@ -57,6 +61,7 @@ class Connection:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._cuttable.run())
             group.create_task(self._describe())
+            group.create_task(self.cache.run())
 
     async def close(self) -> None:
         await self._channel.close(None)
@@ -83,7 +88,10 @@ class Connection:
             await self._is_new.wait()
             self._is_new.clear()
             description = await self._description()
-            if description is None or self._is_new.is_set():
+            if description is None:
+                continue
+            await self.cache.greet()  # before it is given anything
+            if self._is_new.is_set() or self._revision is None:
                 continue
             self.description = description
             identity = Identity(
@@ -93,6 +101,7 @@ class Connection:
                 layout_id=description.kv_layout_id,
                 block_size=description.block_size,
                 shares_blocks=description.shares_blocks,
+                role=role_from(description.role),
             )
             self._fleet.tell_identity(self.address, identity)
 

@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from services.router.connections.cache_switch import CacheSwitch
 from services.router.connections.connection import Connection
 from services.router.connections.discovery import Discovery
 from services.router.fleet.fleet import Fleet
@@ -26,10 +27,12 @@ class Membership:
 
     Attributes:
         connections: by address.
+        cache: what is wanted of all replicas' service cache.
     """
 
     def __init__(self, fleet: Fleet, discovery: Discovery, interval_s: float) -> None:
         self.connections: dict[str, Connection] = {}
+        self.cache = CacheSwitch()
         self._fleet = fleet
         self._discovery = discovery
         self._interval_s = interval_s
@@ -67,7 +70,7 @@ class Membership:
         before = self._named.get(address)
         if address not in self.connections:
             _log.info("%s is a replica now", address)
-            self.connections[address] = connection = Connection(spec, self._fleet)
+            self.connections[address] = connection = Connection(spec, self._fleet, self.cache)
             self._runs[address] = self._tasks.start(address, connection.run())
         elif before is None:  # it was on its way out
             self._fleet.drain(address, undo=True)

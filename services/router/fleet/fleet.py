@@ -6,11 +6,13 @@ import logging
 from collections.abc import Callable, Iterator
 
 from services.router.balancing.candidate import Candidate, Snapshot
+from services.router.balancing.offer import Offer
 from services.router.balancing.prefix_index import PrefixIndex
 from services.router.clock import Clock
 from services.router.demand import Demand
 from services.router.fleet.fleet_rules import FleetRules
 from services.router.fleet.judge import Judge
+from services.router.fleet.offers import Offers
 from services.router.fleet.replica import Replica
 from services.router.fleet.room import has_room
 from services.router.fleet.ticks import Ticks
@@ -178,33 +180,44 @@ class Fleet:
         if room is None or not taking:
             return False
         cached = self.index.cached_tokens(demand)
-        return not any(has_room(one, demand, room, cached.get(one.name, 0)) for one in taking)
+        offers = Offers(self, demand, cached, self.index, self.rules)
+        return not any(
+            has_room(one, demand, room, cached.get(one.name, 0) + offers.to(one).tokens)
+            for one in taking
+        )
 
     def snapshot(self, demand: Demand) -> Snapshot:
         """The fleet as `demand` meets it now."""
-        room, identity = self.rules.room, self.identity
-        cached = self.index.cached_tokens(demand)
+        identity, cached = self.identity, self.index.cached_tokens(demand)
+        offers = Offers(self, demand, cached, self.index, self.rules)
         return Snapshot(
             model=identity.model if identity else None,
             candidates=[
-                Candidate(
-                    name=replica.name,
-                    epoch=replica.epoch,
-                    status=replica.status,
-                    version=replica.identity.version if replica.identity else None,
-                    weight=replica.weight,
-                    has_room=room is None
-                    or has_room(replica, demand, room, cached.get(replica.name, 0)),
-                    takes_lane=demand.lane in replica.lanes,
-                    expected_tokens=replica.expected_tokens,
-                    pending_tokens=replica.pending_tokens,
-                    cached_tokens=cached.get(replica.name, 0),
-                    tells_blocks=self.index.known_blocks(replica.name) > 0,
-                    memory_used=replica.memory_used,
-                    assigned=replica.assigned,
-                )
+                self._candidate(replica, demand, cached.get(replica.name, 0), offers.to(replica))
                 for replica in self._replicas.values()
             ],
+        )
+
+    def _candidate(
+        self, replica: Replica, demand: Demand, cached_tokens: int, offer: Offer
+    ) -> Candidate:
+        room = self.rules.room
+        return Candidate(
+            name=replica.name,
+            epoch=replica.epoch,
+            status=replica.status,
+            version=replica.identity.version if replica.identity else None,
+            weight=replica.weight,
+            has_room=room is None or has_room(replica, demand, room, cached_tokens + offer.tokens),
+            takes_lane=demand.lane in replica.lanes,
+            expected_tokens=replica.expected_tokens,
+            pending_tokens=replica.pending_tokens,
+            cached_tokens=cached_tokens,
+            offer=offer,
+            role=replica.role,
+            tells_blocks=self.index.known_blocks(replica.name) > 0,
+            memory_used=replica.memory_used,
+            assigned=replica.assigned,
         )
 
     def ready(self) -> list[str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from services.router.balancing.versions import Versions
 from services.router.fleet.health import HealthRules
+from services.router.fleet.prefill_rules import PrefillRules
 from services.router.fleet.room import RoomRules
 
 
@@ -17,6 +18,7 @@ class FleetRules:
         router: what this router calls itself before others; no two are called alike.
         versions: those that serve beside each other.
         long_prompt_tokens: prompts from this length on use the long lane.
+        prefill: prompts from which length on are computed at one replica for another.
     """
 
     router: str = "router"
@@ -24,3 +26,4 @@ class FleetRules:
     room: RoomRules | None = None
     versions: Versions = field(default_factory=Versions)
     long_prompt_tokens: int = 4096
+    prefill: PrefillRules = field(default_factory=PrefillRules)

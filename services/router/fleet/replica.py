@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from services.router.demand import Lane
 from services.router.fleet.health import Health, HealthRules
-from services.router.status import Identity, Status, Verdict
+from services.router.status import Identity, Role, Status, Verdict
 from services.shared.errors import Code
 from services.shared.stream.events import Failed
 from services.shared.stream.load import Load, ReplicaState
@@ -127,6 +127,11 @@ class Replica:
         if not self.health.load_is_known:
             return None
         return self.outstanding_tokens + self._of_others
+
+    @property
+    def role(self) -> Role:
+        """What it is for, as it says."""
+        return Role.BOTH if self.identity is None else self.identity.role
 
     @property
     def refuses(self) -> bool:

@@ -6,7 +6,7 @@ from array import array
 from dataclasses import replace
 
 from services.shared.stream.events import Accepted, Finished, Timeline
-from services.shared.stream.generation import Generation
+from services.shared.stream.generation import Generation, Output, Sampling, Stopping
 
 
 class Delivery:
@@ -23,6 +23,7 @@ class Delivery:
         "_began_at",
         "_first_at",
         "_generation",
+        "_prefilled",
         "accepted",
         "ids",
         "version",
@@ -35,9 +36,14 @@ class Delivery:
         self.ids = array("I")
         self.accepted: Accepted | None = None
         self.version: str | None = None
+        self._prefilled = 0
 
-    def accept(self, event: Accepted, version: str | None, now: float) -> None:
-        """The caller is told that the generation was taken."""
+    def accept(self, event: Accepted, version: str | None, now: float, prefilled: int = 0) -> None:
+        """The caller is told that the generation was taken.
+
+        Args: prefilled: tokens of the prompt that another replica computed for this one.
+        """
+        self._prefilled = min(prefilled, event.cached_tokens.peer)
         self.accepted = event
         self.version = version
         self._accepted_at = self._first_at = now
@@ -50,27 +56,48 @@ class Delivery:
         """Tokens that one undisturbed replica would have computed and drawn by now."""
         if self.accepted is None:
             return 0
-        return self.accepted.prompt_tokens - self.accepted.cached_tokens.total + len(self.ids)
+        cached = self.accepted.cached_tokens.total - self._prefilled
+        return self.accepted.prompt_tokens - cached + len(self.ids)
 
-    def rest(self, left_ms: int | None, version: str | None = None) -> Generation:
+    def rest(
+        self, left_ms: int | None, version: str | None = None, peer: str | None = None
+    ) -> Generation:
         """The generation from here on: no token is drawn twice, and all with one seed.
 
         Args:
             left_ms: until its deadline; None without one.
             version: the one that is to go on with it; None leaves it as it was asked for.
+            peer: the replica from which its blocks can be fetched. What the caller names is never
+                passed on: an engine would go wherever it points.
         """
         generation = self._generation
         if self.accepted is not None:
             sampling = replace(generation.sampling, seed=self.accepted.seed)
             delivered = [*generation.generated_ids, *self.ids]
             generation = replace(generation, sampling=sampling, generated_ids=delivered)
+        routing = replace(generation.routing, prefill_peer=peer)
         if version is not None:
-            routing = replace(generation.routing, model_version=version)
-            generation = replace(generation, routing=routing)
+            routing = replace(routing, model_version=version)
+        generation = replace(generation, routing=routing)
         if left_ms is not None:
             quality = replace(generation.quality_of_service, timeout_ms=left_ms)
             generation = replace(generation, quality_of_service=quality)
         return generation
+
+    def prompt(
+        self, left_ms: int | None, version: str | None = None, peer: str | None = None
+    ) -> Generation:
+        """What `rest` would have to compute before its first token, and nothing more."""
+        rest = self.rest(left_ms, version, peer)
+        return replace(
+            rest,
+            prompt_ids=[*rest.prompt_ids, *rest.generated_ids],
+            generated_ids=(),
+            sampling=Sampling(seed=rest.sampling.seed),
+            stopping=Stopping(max_tokens=0),
+            output=Output(),
+            constraint=None,
+        )
 
     def whole(self, last: Finished, now: float, continuations: int) -> Finished:
         """The end as of one undisturbed output; a replica knows its own part alone."""

@@ -11,7 +11,8 @@ from services.shared.stream.events import Cancel, CancelReason, Failed
 class Leg:
     """Keeps a replica's counts while a generation is there, and tells how the replica did.
 
-    What is known to be cached is no work: it counts neither as pending nor as outstanding.
+    What is known to be cached, here or where it is fetched from, is no work: it counts neither as
+    pending nor as outstanding. What another replica is to compute counts when that one fails.
 
     Args:
         decision: that the generation goes there.
@@ -22,18 +23,23 @@ class Leg:
         version: model version of the replica.
         begun: whether a token has come.
         cancel: cancels the generation at the replica; set once it was sent.
+        stop_prefill: ends what another replica computes for it; called when it has begun or ended.
+        prefilled: tokens of its prompt that the other one computes.
     """
 
     __slots__ = (
+        "_awaited",
         "_lane",
         "_left",
         "_pending",
         "begun",
         "cancel",
         "epoch",
+        "prefilled",
         "replica",
         "routed",
         "sent_at",
+        "stop_prefill",
         "version",
     )
 
@@ -44,10 +50,14 @@ class Leg:
         self.routed = decision.reason
         self.sent_at = now
         self.begun = False
-        self.cancel: Cancel = _not_sent
+        self.cancel: Cancel = _nothing
+        self.stop_prefill: Cancel = _nothing
+        self.prefilled = 0
+        offer, found = decision.offer, decision.cached_tokens + decision.offer.tokens
+        self._awaited = offer.tokens if offer.is_prefill else 0
         self._lane = demand.lane
-        self._left = demand.tokens - decision.cached_tokens
-        self._pending = demand.prompt_tokens - decision.cached_tokens
+        self._left = demand.tokens - found
+        self._pending = demand.prompt_tokens - found
         replica.running += 1
         replica.outstanding_tokens += self._left
         replica.pending[self._lane] += self._pending
@@ -61,6 +71,7 @@ class Leg:
     def begin(self, now: float) -> None:
         """The first token has come: the prompt is computed."""
         self.begun = True
+        self.stop_prefill(CancelReason.UNSPECIFIED)
         self.replica.pending[self._lane] -= self._pending
         self.settle(self._pending)
         self._pending = 0
@@ -72,6 +83,20 @@ class Leg:
             tokens = self._left
         self._left -= tokens
         self.replica.outstanding_tokens -= tokens
+
+    def lose_prefill(self) -> None:
+        """The other replica computes it not: it is computed here."""
+        tokens, self._awaited = self._awaited, 0
+        self._pending += tokens
+        self._left += tokens
+        self.replica.pending[self._lane] += tokens
+        self.replica.outstanding_tokens += tokens
+
+    def give_up(self, reason: CancelReason) -> None:
+        """Nobody wants it from this replica any more."""
+        self.stop_prefill(reason)
+        self.cancel(reason)
+        self.end()
 
     def finish(self, now: float) -> None:
         """The output came to its end."""
@@ -85,11 +110,12 @@ class Leg:
 
     def end(self) -> None:
         """The generation is no longer there."""
+        self.stop_prefill(CancelReason.UNSPECIFIED)
         self.replica.running -= 1
         self.replica.pending[self._lane] -= self._pending
         self._pending = 0
         self.settle(self._left)
 
 
-def _not_sent(_: CancelReason) -> None:
+def _nothing(_: CancelReason) -> None:
     return

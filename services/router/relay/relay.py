@@ -10,8 +10,9 @@ from services.router.admission.admission import Admission
 from services.router.clock import Clock
 from services.router.fleet.fleet import Fleet
 from services.router.relay.outcome import Journal
-from services.router.relay.relayed import Relayed, Surroundings
+from services.router.relay.relayed import Relayed
 from services.router.relay.retry_budget import RetryBudget
+from services.router.relay.surroundings import Surroundings
 from services.router.total_load import total_load
 from services.shared.errors import Code, Unavailable
 from services.shared.stream.events import Cancel, Failed
@@ -55,7 +56,6 @@ class Relay:
             clock=clock,
             journal=journal,
             budget=budget or RetryBudget(),
-            on_end=self._forget,
         )
         self._running: dict[Relayed, None] = {}
         self._idle = asyncio.Event()
@@ -66,7 +66,7 @@ class Relay:
     def submit(self, submission: Submission) -> Cancel:
         if self._is_closed:
             raise Unavailable("the router is draining and takes no generation")
-        relayed = Relayed(submission, self._around)
+        relayed = Relayed(submission, self._around, self._forget)
         self._running[relayed] = None
         self._idle.clear()
         relayed.start()

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
-from services.router.admission.admission import Admission
 from services.router.balancing.balancer import Decision
-from services.router.clock import Clock, Timer
+from services.router.clock import Timer
 from services.router.demand import Demand, demand_of
-from services.router.fleet.fleet import Fleet
 from services.router.relay.delivery import Delivery
 from services.router.relay.giving_up import given_up, without_place
 from services.router.relay.leg import Leg
-from services.router.relay.outcome import Journal, Outcome
-from services.router.relay.retry_budget import RetryBudget
+from services.router.relay.outcome import Outcome
+from services.router.relay.prefill import Prefill
 from services.router.relay.setbacks import Setbacks
+from services.router.relay.surroundings import Surroundings
 from services.shared.errors import Code, ServiceError
 from services.shared.stream.events import CancelReason, Event, Failed, Finished, Tokens
 from services.shared.stream.source import Submission
@@ -25,23 +24,14 @@ MAX_FRUITLESS = 3
 """Replicas in a row that may fail a generation without bringing a token."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Surroundings:
-    """What a relayed generation uses; `on_end` is told when it has ended."""
-
-    fleet: Fleet
-    admission: Admission
-    clock: Clock
-    journal: Journal
-    budget: RetryBudget
-    on_end: Callable[[Relayed], None]
-
-
 class Relayed:
     """Carries the events of a generation to the caller, from one replica after another if need be.
 
     It knows all that is needed to go on elsewhere: the tokens delivered, the seed that was told,
     the model version, and the time left. So the caller sees one output without gap or repetition.
+
+    Args:
+        on_end: called when it has ended.
 
     Attributes:
         demand: what is asked of the fleet, as of the last time it asked for a place.
@@ -58,6 +48,7 @@ class Relayed:
         "_leg",
         "_legs",
         "_moving",
+        "_on_end",
         "_setbacks",
         "_sink",
         "_timeout_ms",
@@ -66,9 +57,12 @@ class Relayed:
         "demand",
     )
 
-    def __init__(self, submission: Submission, around: Surroundings) -> None:
+    def __init__(
+        self, submission: Submission, around: Surroundings, on_end: Callable[[Relayed], None]
+    ) -> None:
         generation, now = submission.generation, around.clock.time()
         self._around = around
+        self._on_end = on_end
         self._sink = submission.sink
         self._entry = around.journal.open(generation, submission.traceparent)
         self._delivery = Delivery(generation, now)
@@ -108,8 +102,7 @@ class Relayed:
         """Sends what is left of the generation to the chosen replica."""
         clock, replica = self._around.clock, self._around.fleet[decision.replica]
         if self._leg is not None:
-            self._leg.cancel(CancelReason.MOVED)
-            self._leg.end()
+            self._leg.give_up(CancelReason.MOVED)
             self._setbacks.left(self._leg)
             self._ask(self.demand.avoid)  # tokens came while it waited for the place
         self._moving = False
@@ -118,12 +111,20 @@ class Relayed:
         leg = Leg(replica, decision, self.demand, clock.time())
         self._leg = self._last = leg
         sink = partial(self._receive, leg)
-        rest = self._delivery.rest(self._left_ms(), leg.version)
+        if decision.prefill is not None:
+            self._prefill(leg, decision)
+        rest = self._delivery.rest(self._left_ms(), leg.version, decision.offer.source)
         try:
             leg.cancel = replica.session.submit(Submission(rest, self._entry.traceparent, sink))
         except ServiceError as error:
             # On the next turn: the caller may not have heard yet that the generation was taken.
             clock.call_at(clock.time(), partial(sink, Failed.of(error)))
+
+    def _prefill(self, leg: Leg, decision: Decision) -> None:
+        """Has the prompt computed elsewhere; the leg fetches what is there already."""
+        prompt = self._delivery.prompt(self._left_ms(), leg.version, decision.offer.behind)
+        prefill = Prefill(leg, decision, self.demand, self._around)
+        prefill.send(prompt, self._entry.traceparent)
 
     def refuse(self, error: ServiceError) -> None:
         """The generation gets no place; one that was to move stays where it is."""
@@ -186,7 +187,8 @@ class Relayed:
         elif isinstance(event, Failed):
             self._lose(leg, event)
         elif self._delivery.accepted is None:
-            self._delivery.accept(event, leg.version, self._around.clock.time())
+            now = self._around.clock.time()
+            self._delivery.accept(event, leg.version, now, leg.prefilled)
             self._sink(replace(event, routed="; ".join(filter(None, (leg.routed, event.routed)))))
             if self._moving:  # from now on its version counts
                 self._stay()
@@ -259,8 +261,7 @@ class Relayed:
         """Takes it from wherever it is."""
         leg, self._leg = self._leg, None
         if leg is not None:
-            leg.cancel(reason)
-            leg.end()
+            leg.give_up(reason)
         if leg is None or self._moving:
             self._around.admission.leave(self)
 
@@ -287,7 +288,7 @@ class Relayed:
                 output_ids=self._ids,
             )
         )
-        self._around.on_end(self)
+        self._on_end(self)
 
 
 def _ended(_: Event) -> None:

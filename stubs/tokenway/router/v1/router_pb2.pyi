@@ -8,6 +8,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from tokenway.engine.v1 import engine_pb2 as _engine_pb2
 from tokenway.stream.v1 import stream_pb2 as _stream_pb2
 from tokenway.types.v1 import types_pb2 as _types_pb2
 import builtins as _builtins
@@ -92,6 +93,7 @@ class Replica(_message.Message):
     OUTSTANDING_TOKENS_FIELD_NUMBER: _builtins.int
     ASSIGNED_FIELD_NUMBER: _builtins.int
     KNOWN_BLOCKS_FIELD_NUMBER: _builtins.int
+    ROLE_FIELD_NUMBER: _builtins.int
     address: _builtins.str
     """Where it is, `host:port`; its name."""
     status: Global___ReplicaStatus.ValueType
@@ -116,6 +118,8 @@ class Replica(_message.Message):
     """Generations that it was given since the router started."""
     known_blocks: _builtins.int
     """Cached blocks that the router knows of."""
+    role: _engine_pb2.Role.ValueType
+    """What it is for. ROLE_BOTH while it is not known."""
     @_builtins.property
     def load(self) -> _types_pb2.Load:
         """As last told. Unset while it is not connected."""
@@ -136,10 +140,11 @@ class Replica(_message.Message):
         outstanding_tokens: _builtins.int = ...,
         assigned: _builtins.int = ...,
         known_blocks: _builtins.int = ...,
+        role: _engine_pb2.Role.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_load", b"_load", "load", b"load"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_load", b"_load", "address", b"address", "assigned", b"assigned", "epoch", b"epoch", "known_blocks", b"known_blocks", "load", b"load", "load_age_ms", b"load_age_ms", "outstanding_tokens", b"outstanding_tokens", "pool", b"pool", "reason", b"reason", "running", b"running", "status", b"status", "version", b"version", "weight", b"weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_load", b"_load", "address", b"address", "assigned", b"assigned", "epoch", b"epoch", "known_blocks", b"known_blocks", "load", b"load", "load_age_ms", b"load_age_ms", "outstanding_tokens", b"outstanding_tokens", "pool", b"pool", "reason", b"reason", "role", b"role", "running", b"running", "status", b"status", "version", b"version", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__load: _TypeAlias = _typing.Literal["load"]  # noqa: Y015
     _WhichOneofArgType__load: _TypeAlias = _typing.Literal["_load", b"_load"]  # noqa: Y015
@@ -407,6 +412,9 @@ class Option(_message.Message):
     CACHED_TOKENS_FIELD_NUMBER: _builtins.int
     COST_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    ROLE_FIELD_NUMBER: _builtins.int
+    PEER_FIELD_NUMBER: _builtins.int
+    PREFILL_FIELD_NUMBER: _builtins.int
     address: _builtins.str
     """The replica."""
     status: Global___ReplicaStatus.ValueType
@@ -419,6 +427,12 @@ class Option(_message.Message):
     """What is compared, in tokens; the lowest is chosen."""
     reason: _builtins.str
     """How the cost comes about, for people."""
+    role: _engine_pb2.Role.ValueType
+    """What it is for."""
+    peer: _builtins.str
+    """Replica from which it would fetch what is cached there. Empty: none."""
+    prefill: _builtins.str
+    """Prefill replica that would compute the prompt for it. Empty: none."""
     def __init__(
         self,
         *,
@@ -428,10 +442,13 @@ class Option(_message.Message):
         cached_tokens: _builtins.int = ...,
         cost: _builtins.float = ...,
         reason: _builtins.str = ...,
+        role: _engine_pb2.Role.ValueType = ...,
+        peer: _builtins.str = ...,
+        prefill: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "cached_tokens", b"cached_tokens", "cost", b"cost", "has_room", b"has_room", "reason", b"reason", "status", b"status"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "cached_tokens", b"cached_tokens", "cost", b"cost", "has_room", b"has_room", "peer", b"peer", "prefill", b"prefill", "reason", b"reason", "role", b"role", "status", b"status"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
