@@ -11,7 +11,7 @@ from services.engine.kv.record import Payload
 from services.engine.kv.store import Store
 
 LEVEL = 1
-"""The fastest of the usual levels: keys and values are nearly noise, and more effort gains little."""
+"""The fastest of the usual levels: keys and values are nearly noise, more effort gains little."""
 
 
 class CompressedStore:
