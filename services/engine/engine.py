@@ -9,6 +9,7 @@ from functools import partial
 
 from services.engine.admission import Admission
 from services.engine.asking import asked
+from services.engine.entry import DirectEntry, Entry
 from services.engine.grammar_queue import Compiling, GrammarQueue
 from services.engine.loop import EngineLoop, Results
 from services.engine.nvml import DeviceMonitor
@@ -44,6 +45,7 @@ class Engine:
     Args:
         max_concurrency: generations that run or wait at a time.
         grammars: None refuses constraints.
+        entry: None has the step loop take each generation at once.
     """
 
     def __init__(
@@ -53,6 +55,8 @@ class Engine:
         monitor: DeviceMonitor,
         max_concurrency: int,
         grammars: GrammarQueue | None = None,
+        *,
+        entry: Entry | None = None,
     ) -> None:
         self.state = ReplicaState.STARTING
         self._is_closed = False
@@ -61,6 +65,7 @@ class Engine:
         self._monitor = monitor
         self._max_concurrency = max_concurrency
         self._grammars = grammars
+        self._entry = entry or DirectEntry(loop)
         self._live: dict[int, Live] = {}
         self._empty = asyncio.Event()
         self._empty.set()
@@ -86,11 +91,20 @@ class Engine:
         return partial(self._cancel, sequence.key)
 
     def load(self) -> Load:
+        """Generations whose blocks are still on their way are waiting."""
+        load = self._loop.progress.load
+        coming = list(self._entry.waiting)
         return replace(
-            self._loop.progress.load,
+            load,
             state=self.state,
+            waiting=load.waiting + len(coming),
+            pending_prompt_tokens=load.pending_prompt_tokens
+            + sum(sequence.remaining - 1 for sequence in coming),
+            outstanding_tokens=load.outstanding_tokens
+            + sum(sequence.outstanding for sequence in coming),
             progress_age_ms=self._loop.progress.age_ms,
             device_memory=self._monitor.read(),
+            fetches_blocks=self._entry.fetches_blocks,
         )
 
     def deliver(self, results: Results) -> None:
@@ -147,7 +161,7 @@ class Engine:
         if failure is not None:
             self.deliver([(sequence.key, failure)])
         elif sequence.key in self._live:
-            self._loop.command(partial(self._loop.add, sequence))
+            self._entry.add(sequence)
 
     def _cancel(self, key: int, reason: CancelReason) -> None:
         live = self._live.get(key)
@@ -159,6 +173,7 @@ class Engine:
         del self._live[key]
         if live.compiling is not None:
             live.compiling.cancel()
+        self._entry.drop(live.sequence)
         output_ids = live.sequence.output_ids
         fields: Figures = {
             "end": end,

@@ -12,6 +12,7 @@ from tokenway.engine.v1 import engine_pb2_grpc as rpc
 
 from services.engine.admission import ServedModel
 from services.engine.engine import Engine
+from services.engine.settings import Role
 from services.shared.errors import FailedPrecondition
 from services.shared.stream.load_wire import load_of
 
@@ -24,6 +25,12 @@ if TYPE_CHECKING:
 
 LOAD_INTERVAL_S = 1.0
 
+_ROLES = {
+    Role.PREFILL: pb.ROLE_PREFILL,
+    Role.DECODE: pb.ROLE_DECODE,
+    Role.BOTH: pb.ROLE_BOTH,
+}
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Identity:
@@ -33,6 +40,8 @@ class Identity:
     tokenizer_fingerprint: str
     block_size: int
     device: str
+    role: Role = Role.BOTH
+    shares_blocks: bool = False
 
 
 class EngineServicer(rpc.EngineServiceServicer):
@@ -48,12 +57,13 @@ class EngineServicer(rpc.EngineServiceServicer):
             tokenizer_fingerprint=identity.tokenizer_fingerprint,
             vocabulary_size=model.vocabulary_size,
             context_length=model.context_length,
-            role=pb.ROLE_BOTH,
+            role=_ROLES[identity.role],
             block_size=identity.block_size,
             kv_layout_id=model.kv_layout_id,
             device=identity.device,
             load=load_of(self._engine.load()),
             end_of_text_ids=sorted(model.end_of_text_ids),
+            shares_blocks=identity.shares_blocks,
         )
 
     async def WatchLoad(

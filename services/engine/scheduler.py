@@ -191,8 +191,7 @@ class Scheduler:
         """Known blocks of all tokens but the last, which is computed to draw from."""
         if not sequence.generation.cache.read:
             return []
-        usable = (len(sequence.tokens) - 1) // self.pool.size
-        return self.pool.match(sequence.full_addresses(self.pool.size)[:usable])
+        return self.pool.match(sequence.usable_addresses(self.pool.size))
 
     def _prefills(self, decodes: list[Work]) -> list[Work]:
         """Shares the budget: a quarter for the oldest prompt, so that it ends; then short ones."""

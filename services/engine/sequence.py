@@ -88,6 +88,10 @@ class Sequence:
             left -= tokens
         self.cached_tokens = CachedTokens(**counts)
 
+    def usable_addresses(self, block_size: int) -> list[bytes]:
+        """Addresses of the full blocks of all tokens but the last: it is computed to draw from."""
+        return self.full_addresses(block_size)[: (len(self.tokens) - 1) // block_size]
+
     def full_addresses(self, block_size: int) -> list[bytes]:
         """Addresses of the full blocks of all tokens."""
         for index in range(len(self.addresses), len(self.tokens) // block_size):

@@ -20,6 +20,10 @@ class SimulatedMemory:
         start = block * self.block_bytes
         return memoryview(bytes(self._bytes[start : start + self.block_bytes]))
 
+    def read_into(self, block: int, buffer: memoryview) -> None:
+        start = block * self.block_bytes
+        buffer[:] = self._bytes[start : start + self.block_bytes]
+
     def write(self, block: int, payload: bytes | bytearray | memoryview) -> None:
         start = block * self.block_bytes
         self._bytes[start : start + self.block_bytes] = memoryview(payload).cast("B")

@@ -20,5 +20,11 @@ class BlockMemory(Protocol):
     def read(self, block: int) -> memoryview:
         """A copy of the block's bytes, of format `B`."""
 
+    def read_into(self, block: int, buffer: memoryview) -> None:
+        """Copies the block's bytes to where there is room for them.
+
+        A buffer that was used before saves the time that the system takes for new memory.
+        """
+
     def write(self, block: int, payload: Payload) -> None:
         """Fills the block; `payload` has `block_bytes`."""

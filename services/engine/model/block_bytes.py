@@ -21,12 +21,14 @@ class BlockBytes:
         self.block_bytes = self._cache.shape[0] * self._cache.shape[2]
 
     def read(self, block: int) -> memoryview:
+        copy = np.empty(self.block_bytes, np.uint8).data
+        self.read_into(block, copy)
+        return copy
+
+    def read_into(self, block: int, buffer: memoryview) -> None:
         layers = self._cache[:, block]
-        if not self._on_cpu:
-            return layers.cpu().numpy().reshape(-1).data
-        copy = np.empty(tuple(layers.shape), np.uint8)
-        np.copyto(copy, _array(layers))
-        return copy.reshape(-1).data
+        into = np.frombuffer(buffer, np.uint8).reshape(tuple(layers.shape))
+        np.copyto(into, _array(layers if self._on_cpu else layers.cpu()))
 
     def write(self, block: int, payload: bytes | bytearray | memoryview) -> None:
         layers = self._cache[:, block]

@@ -1,0 +1,96 @@
+"""The tiers beyond an engine's pool, put together, and taken apart in the end."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from services.engine.kv.cache_settings import CacheSettings
+from services.engine.kv.device_tier import DeviceTier
+from services.engine.kv.figures import Figures, new_figures
+from services.engine.kv.filling import Filler
+from services.engine.kv.host_tier import HostTier
+from services.engine.kv.keepers import Keepers
+from services.engine.kv.supply import Supply
+from services.engine.kv.switch import CacheSwitch
+from services.engine.kv.tier import Tier
+from services.engine.loop import EngineLoop
+from services.engine.parts import Parts
+from services.shared.config import BadConfig
+from services.shared.tasks import Tasks
+
+REMEMBERED = 65_536
+"""Addresses of blocks that gave way, for telling why a block is not there."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Caches:
+    """What of the tiers others use.
+
+    Args:
+        host: None where the engine keeps no blocks of its own beyond its pool.
+    """
+
+    switch: CacheSwitch
+    figures: Figures
+    filler: Filler
+    host: HostTier | None
+
+
+@asynccontextmanager
+async def open_caches(
+    settings: CacheSettings, parts: Parts, loop: EngineLoop
+) -> AsyncIterator[Caches]:
+    """The tiers, between the step loop and what is served. Enter it before the loop runs.
+
+    At its end nothing is fetched, copied or written any more; the loop may still run.
+
+    Raises:
+        BadConfig: `cache.host_bytes` holds no block.
+    """
+    switch = CacheSwitch(enabled=settings.enabled)
+    figures = new_figures()
+    async with AsyncExitStack() as stack:
+        host = _host(settings, parts, figures)
+        supplies: list[Supply] = []
+        if host is not None:
+            stack.callback(host.close)
+            supplies.append(host)
+        _hear_of_blocks(parts, loop, figures, host)
+        tasks = Tasks(_crashed)
+        filler = Filler(loop, parts.memory, supplies, figures=figures, switch=switch, tasks=tasks)
+        stack.callback(filler.close)
+        await stack.enter_async_context(tasks)
+        yield Caches(switch=switch, figures=figures, filler=filler, host=host)
+
+
+def _host(settings: CacheSettings, parts: Parts, figures: Figures) -> HostTier | None:
+    size, needed = settings.host_bytes, parts.memory.block_bytes
+    if not size:
+        return None
+    if size < needed:
+        raise BadConfig(f"cache.host_bytes must be 0 or >= {needed}, a block's bytes, got {size}")
+    return HostTier(parts.memory, size, figures[Tier.HOST])
+
+
+def _hear_of_blocks(
+    parts: Parts, loop: EngineLoop, figures: Figures, host: HostTier | None
+) -> None:
+    device = DeviceTier(figures[Tier.DEVICE], parts.pool.size, REMEMBERED)
+
+    def evicted(block: int, address: bytes) -> None:
+        device.evicted(address)
+        if host is not None:
+            host.keep(block, address)
+
+    parts.pool.on_evict = evicted
+    loop.scheduler.keeper = Keepers(device)
+
+
+def _crashed(name: str, _: Exception) -> None:
+    """The sequence has entered all the same."""
+    _log.error("%s ended; what it had not brought is computed", name)

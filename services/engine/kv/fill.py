@@ -1,0 +1,40 @@
+"""One sequence on its way into the step loop, and the blocks that come for it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+
+from services.engine.kv.tier import Tier
+from services.engine.sequence import Sequence
+
+
+@dataclass(slots=True, eq=False)
+class Fill:
+    """Changed by the step loop's thread until it has been looked at, then by the event loop's.
+
+    Args:
+        addresses: of all blocks that the sequence could find.
+        began_ns: on the monotonic clock.
+        cancelled: the sequence is not wanted any more.
+        entered: the step loop has the sequence.
+        found, blanks: leased blocks of the chain: those with content, then those to be filled.
+        tiers: where the blanks' contents came from, of those that are filled.
+        over: whoever waits for this fill's blocks may look again.
+    """
+
+    sequence: Sequence
+    addresses: list[bytes]
+    began_ns: int = field(default_factory=time.monotonic_ns)
+    cancelled: bool = False
+    entered: bool = False
+    found: list[int] = field(default_factory=list)
+    blanks: list[int] = field(default_factory=list)
+    tiers: list[Tier] = field(default_factory=list)
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def missing(self) -> list[bytes]:
+        """Addresses of the blanks, and of the blocks that there was no room for."""
+        return self.addresses[len(self.found) :]

@@ -1,0 +1,117 @@
+"""Blocks that the pool gave up, in memory of the engine's machine."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from threading import Lock
+
+from services.engine.kv.figures import TierFigures
+from services.engine.kv.memory import BlockMemory
+from services.engine.kv.ready_memory import ReadyMemory
+from services.engine.kv.supply import Wanted
+from services.engine.kv.tier import Skip, Tier
+from services.shared.stream.events import CacheMiss
+
+
+@dataclass(slots=True, eq=False)
+class _Kept:
+    """A block's bytes. Its buffer is not used again while somebody reads it."""
+
+    buffer: memoryview
+    readers: int = 0
+    dropped: bool = False
+
+
+class HostTier:
+    """Keeps as many blocks as there is room for; what was used longest ago gives way.
+
+    A block that is taken from here stays here.
+
+    Args:
+        memory: what the pool's blocks hold.
+        max_bytes: at least those of one block.
+    """
+
+    tier = Tier.HOST
+
+    def __init__(self, memory: BlockMemory, max_bytes: int, figures: TierFigures) -> None:
+        self._memory = memory
+        self._figures = figures
+        self._lock = Lock()
+        self._kept: OrderedDict[bytes, _Kept] = OrderedDict()
+        self._room = ReadyMemory(max_bytes, memory.block_bytes)
+
+    def keep(self, block: int, address: bytes) -> None:
+        """Copies a block that gives way in the pool. For the step loop's thread.
+
+        It waits for no memory: if there is none at once, the oldest block gives its own.
+        """
+        with self._lock:
+            if address in self._kept:
+                self._kept.move_to_end(address)
+                self._figures.skip(Skip.PRESENT)
+                return
+            buffer = self._room.take() or self._oldest()
+        if buffer is None:
+            self._figures.skip(Skip.QUEUE_FULL)
+            return
+        self._memory.read_into(block, buffer)
+        with self._lock:
+            self._kept[address] = _Kept(buffer)
+        self._figures.wrote(1, len(buffer))
+
+    def can_supply(self, wanted: Wanted) -> bool:
+        return any(address in self._kept for address in wanted.addresses)
+
+    async def supply(self, wanted: Wanted) -> AsyncGenerator[memoryview | CacheMiss, None]:
+        """Bytes are valid until the next ones are asked for."""
+        for index, address in enumerate(wanted.addresses):
+            kept = self._opened(address)
+            if kept is None:
+                self._figures.miss(CacheMiss.ABSENT, len(wanted.addresses) - index)
+                yield CacheMiss.ABSENT
+                return
+            self._figures.hit(1, len(kept.buffer))
+            try:
+                yield kept.buffer
+            finally:
+                self._close(kept)
+
+    def clear(self) -> int:
+        """Drops all blocks and tells how many."""
+        with self._lock:
+            dropped = list(self._kept.values())
+            self._kept.clear()
+            for kept in dropped:
+                kept.dropped = True
+                if not kept.readers:
+                    self._room.give_back(kept.buffer)
+        return len(dropped)
+
+    def close(self) -> None:
+        """Keeps nothing more."""
+        self._room.close()
+
+    def _oldest(self) -> memoryview | None:
+        """The buffer of the block that was used longest ago and that nobody reads."""
+        for address, kept in self._kept.items():
+            if not kept.readers:
+                del self._kept[address]
+                return kept.buffer
+        return None
+
+    def _opened(self, address: bytes) -> _Kept | None:
+        with self._lock:
+            kept = self._kept.get(address)
+            if kept is not None:
+                self._kept.move_to_end(address)
+                kept.readers += 1
+            return kept
+
+    def _close(self, kept: _Kept) -> None:
+        with self._lock:
+            kept.readers -= 1
+            if kept.dropped and not kept.readers:
+                self._room.give_back(kept.buffer)
