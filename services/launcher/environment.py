@@ -21,6 +21,8 @@ _SETTINGS: dict[str, tuple[type, Mapping[str, str]]] = {
 WIRING = {
     "TOKENWAY_SERVER__PORT": "--http-port, --router-port and --engine-port",
     "TOKENWAY_SERVER__GRPC_PORT": "--grpc-port",
+    "TOKENWAY_METRICS__PORT": "--metrics-port",
+    "TOKENWAY_EXECUTOR__ROLE": "--prefill",
     "TOKENWAY_REPLICAS": "--replicas",
     "TOKENWAY_INFERENCE_ENGINE__ENDPOINT": "--router-port",
 }

@@ -28,12 +28,13 @@ STABLE_S = 60.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Addresses:
-    """Where the services listen, as `host:port`."""
+    """Where the services listen, as `host:port`; `metrics` are those of the engines."""
 
     http: str
     grpc: str
     router: str
     engines: tuple[str, ...]
+    metrics: tuple[str, ...]
 
 
 class Fleet:
@@ -54,7 +55,7 @@ class Fleet:
 
     async def start(self, waits: Waits) -> Addresses:
         """Starts all and returns when all can serve. Raises StartFailed."""
-        count = self._plan.options.replicas
+        count = self._plan.options.engines
         engines = [await self._start(self._plan.engine(index)) for index in range(count)]
         doors = await _together(*(self._doors(engine, waits) for engine in engines))
         engine_doors = [door["grpc"] for door in doors]
@@ -67,6 +68,7 @@ class Fleet:
             grpc=codec_doors["grpc"],
             router=router_door,
             engines=tuple(engine_doors),
+            metrics=tuple(door["metrics"] for door in doors),
         )
         ready_url = f"http://{addresses.http}{self._plan.readiness_path()}"
         checks = [partial(serving, address) for address in (*engine_doors, router_door)]

@@ -9,20 +9,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from services.engine.kv.cache_settings import CacheSettings
+from services.engine.settings import ALIASES as ENGINE_ALIASES
+from services.engine.settings import EngineSettings
 from services.launcher.child import Launch
 from services.launcher.environment import environment_for
 from services.launcher.up_options import UpOptions
-from services.shared.config import read_settings_file
+from services.shared.config import load, read_settings_file
 
 Program = Callable[[str], tuple[str, ...]]
 """The command of the service engine, router or codec."""
 
 SERVER_PORT = "TOKENWAY_SERVER__PORT"
 GRPC_PORT = "TOKENWAY_SERVER__GRPC_PORT"
+METRICS_PORT = "TOKENWAY_METRICS__PORT"
 THREADS = "TOKENWAY_EXECUTOR__THREADS"
 MODEL_PATH = "TOKENWAY_EXECUTOR__MODEL_PATH"
+ROLE = "TOKENWAY_EXECUTOR__ROLE"
+CACHE_TYPE = "TOKENWAY_CACHE__TYPE"
 SETTLE_S = "TOKENWAY_SERVICE__LIMITS__SETTLE_S"
 DRAIN_S = "TOKENWAY_SERVICE__LIMITS__DRAIN_TIMEOUT_S"
+
+METRICS_FROM_ENGINE = 300
+"""Metrics are served so many ports above the engine, where nothing else is said."""
 
 LAST_WORDS_S = 1.0
 LONGEST_DRAIN_S = 3600.0
@@ -41,23 +50,39 @@ class Plan:
     environ: Mapping[str, str]
 
     def engine(self, index: int) -> Launch:
-        file = self._file("engine")
-        port = _number(self.options.engine_port, _key(file, "server", "port"), 9100)
+        """Args: index: the first `replicas` decode or do both, the rest prefill."""
+        port, metrics_port = self._engine_ports()
         environ = {
             SERVER_PORT: str(port + index if port else 0),
+            METRICS_PORT: str(metrics_port + index if metrics_port else 0),
             MODEL_PATH: str(self.options.model),
             THREADS: self.environ.get(THREADS) or str(self.threads()),
         }
         if self.options.simulate:
             environ["TOKENWAY_EXECUTOR__SIMULATE"] = "true"
-        return self._launch("engine", f"engine {index}", environ, {"grpc": SERVER_PORT})
+        if self.options.prefill:
+            environ[ROLE] = "decode" if index < self.options.replicas else "prefill"
+        doors = {"grpc": SERVER_PORT, "metrics": METRICS_PORT}
+        return self._launch("engine", f"engine {index}", environ, doors)
+
+    def _engine_ports(self) -> tuple[int, int]:
+        """Of the first engine and of its metrics; 0 takes free ones."""
+        file, options = self._file("engine"), self.options
+        port = _number(options.engine_port, _key(file, "server", "port"), 9100)
+        above = port + METRICS_FROM_ENGINE if port else 0
+        return port, _number(options.metrics_port, _key(file, "metrics", "port"), above)
 
     def threads(self) -> int:
         """Threads of one engine: what was said, or its share of the cores that we may use."""
         if said := self.environ.get(THREADS):
             return int(said)
-        share = max(1, len(os.sched_getaffinity(0)) // self.options.replicas)
+        share = max(1, len(os.sched_getaffinity(0)) // self.options.engines)
         return _number(_key(self._file("engine"), "executor", "threads"), share)
+
+    def cache(self) -> CacheSettings:
+        """As the engines have it. Raises BadConfig."""
+        path = self._path("engine")
+        return load(EngineSettings, path, self.engine(0).environ, ENGINE_ALIASES).cache
 
     def router(self, engines: Sequence[str]) -> Launch:
         """Args: addresses of the engines."""
@@ -93,6 +118,7 @@ class Plan:
             command=(*self.program(service), *config),
             environ={
                 **self._leaving(service),
+                **(self._sharing() if service == "engine" else {}),
                 **environment_for(service, self.environ),
                 **environ,
             },
@@ -109,6 +135,11 @@ class Plan:
         limits = _key(self._file(service), "service", "limits")
         decided = {"settle_s": (SETTLE_S, "0"), "drain_timeout_s": (DRAIN_S, f"{drain_s:g}")}
         return dict(pair for key, pair in decided.items() if _key(limits, key) is None)
+
+    def _sharing(self) -> dict[str, str]:
+        """The engines of a machine share what they have computed, where nothing else is said."""
+        filed = _key(self._file("engine"), "cache", "type")
+        return {CACHE_TYPE: "embedded"} if filed is None else {}
 
     def _path(self, service: str) -> Path | None:
         folder = self.options.config_dir

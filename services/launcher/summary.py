@@ -1,4 +1,4 @@
-"""What `tokenway up` decided, in five lines, and a request to paste."""
+"""What `tokenway up` decided, in a few lines, and a request to paste."""
 
 from __future__ import annotations
 
@@ -7,31 +7,62 @@ import shlex
 
 from tokenway.engine.v1 import engine_pb2, engine_pb2_grpc
 
+from services.engine.kv.cache_settings import CacheSettings, CacheType
 from services.launcher.fleet import Addresses
+from services.launcher.plan import Plan
+from services.launcher.up_options import UpOptions
 from services.shared.channel import open_channel
 
-DESCRIBE_TIMEOUT_S = 10.0
+TIMEOUT_S = 10.0
 
 
-async def summary(addresses: Addresses, threads: int) -> str:
+async def summary(addresses: Addresses, plan: Plan) -> str:
     """Asks the first engine what it serves.
 
     Args:
         addresses: where the services listen.
-        threads: of each engine.
+        plan: what was started.
     """
-    engine = await _describe(addresses.engines[0])
+    async with open_channel(addresses.engines[0]) as channel:
+        stub = engine_pb2_grpc.EngineServiceStub(channel)
+        engine = await stub.Describe(engine_pb2.DescribeRequest(), timeout=TIMEOUT_S)
+        stats = await stub.GetCacheStats(engine_pb2.GetCacheStatsRequest(), timeout=TIMEOUT_S)
     load = engine.load
     kept = load.total_blocks * engine.block_size
     lines = [
         f"model    {engine.model} ({engine.model_fingerprint[:12]}) on {engine.device}",
         f"context  {engine.context_length} tokens, vocabulary {engine.vocabulary_size}",
         f"blocks   {load.total_blocks} of {engine.block_size} tokens per engine: {kept} tokens",
-        f"threads  {threads} per engine, {len(addresses.engines)} engine(s)",
+        f"cache    {_cache(stats.type, plan.cache())}",
+        f"threads  {plan.threads()} per engine, {_engines(plan.options)}",
         f"ports    http {addresses.http}, grpc {addresses.grpc}, router {addresses.router}, "
-        f"engine {', '.join(addresses.engines)}",
+        f"engine {', '.join(addresses.engines)}, metrics {', '.join(addresses.metrics)}",
     ]
     return "\n".join([*lines, "", _request(addresses.http, engine.model)])
+
+
+def _engines(options: UpOptions) -> str:
+    if not options.prefill:
+        return f"{options.engines} engine(s)"
+    return f"{options.engines} engines: {options.replicas} decode, {options.prefill} prefill"
+
+
+def _cache(told: str, settings: CacheSettings) -> str:
+    """Where blocks are kept, by the engine's word.
+
+    Args:
+        told: its type.
+        settings: what it was asked to use.
+    """
+    if told != settings.type:
+        return f"{told}, since {settings.type} cannot be used: the engine's log tells why"
+    match settings.type:
+        case CacheType.EMBEDDED:
+            return f"embedded in {settings.embedded.path}, for all engines of this machine"
+        case CacheType.DISTRIBUTED:
+            return f"distributed on {', '.join(settings.distributed.nodes)}"
+        case CacheType.NONE:
+            return "none"
 
 
 def _request(address: str, model: str) -> str:
@@ -41,9 +72,3 @@ def _request(address: str, model: str) -> str:
         f"curl -N http://{address}/v1/chat/completions -H 'content-type: application/json' "
         f"-d {shlex.quote(body)}"
     )
-
-
-async def _describe(address: str) -> engine_pb2.DescribeResponse:
-    async with open_channel(address) as channel:
-        stub = engine_pb2_grpc.EngineServiceStub(channel)
-        return await stub.Describe(engine_pb2.DescribeRequest(), timeout=DESCRIBE_TIMEOUT_S)

@@ -61,7 +61,7 @@ async def _up(plan: Plan, console: Console) -> None:
             with Waits(console) as waits:
                 addresses = await fleet.start(waits)
             run_file.write(fleet.children)
-            console.print(await summary(addresses, plan.threads()))
+            console.print(await summary(addresses, plan))
             console.print(f"\nlogs in {log_dir}; Ctrl-C stops all")
             await fleet.keep()
         except asyncio.CancelledError:

@@ -18,6 +18,7 @@ class UpOptions:
 
     model: Path
     replicas: int = 1
+    prefill: int = 0
     simulate: bool = False
     config_dir: Path | None = None
     log_dir: Path = DEFAULT_LOGS
@@ -26,6 +27,12 @@ class UpOptions:
     grpc_port: int | None = None
     router_port: int | None = None
     engine_port: int | None = None
+    metrics_port: int | None = None
+
+    @property
+    def engines(self) -> int:
+        """All engines: those that decode, or do both, and then those that prefill for them."""
+        return self.replicas + self.prefill
 
 
 def up_options(argv: Sequence[str]) -> UpOptions:
@@ -40,6 +47,12 @@ def up_options(argv: Sequence[str]) -> UpOptions:
         help=f"model folder (MODEL_PATH, or {DEFAULT_MODEL})",
     )
     parser.add_argument("--replicas", type=_count, default=1, help="engines (1)")
+    parser.add_argument(
+        "--prefill",
+        type=_count_or_none,
+        default=0,
+        help="further engines that compute long prompts for the others (0)",
+    )
     parser.add_argument("--simulate", action="store_true", help="engines that compute nothing")
     parser.add_argument(
         "--config-dir", type=Path, help="folder with engine.yaml, router.yaml, codec.yaml"
@@ -53,6 +66,7 @@ def up_options(argv: Sequence[str]) -> UpOptions:
         ("grpc", "of the codec's gRPC door (8081)"),
         ("router", "of the router (9000)"),
         ("engine", "of the first engine; others count up (9100)"),
+        ("metrics", "of the first engine's metrics; others count up (9400: the engine's and 300)"),
     ):
         variable = f"TOKENWAY_{door.upper()}_PORT"
         parser.add_argument(
@@ -70,14 +84,19 @@ def _first(*variables: str) -> str | None:
 
 
 def _count(text: str) -> int:
-    number = int(text)
-    if not 1 <= number <= 64:
-        raise argparse.ArgumentTypeError(f"must be between 1 and 64, got {number}")
-    return number
+    return _between(1, 64, text)
+
+
+def _count_or_none(text: str) -> int:
+    return _between(0, 64, text)
 
 
 def _port(text: str) -> int:
+    return _between(0, 65535, text)
+
+
+def _between(low: int, high: int, text: str) -> int:
     number = int(text)
-    if not 0 <= number <= 65535:
-        raise argparse.ArgumentTypeError(f"must be between 0 and 65535, got {number}")
+    if not low <= number <= high:
+        raise argparse.ArgumentTypeError(f"must be between {low} and {high}, got {number}")
     return number

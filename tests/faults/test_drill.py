@@ -27,10 +27,11 @@ def up(folder: Path, model: ModelFolder, *options: str) -> Iterator[Path]:
     """The folder of its logs, once all are ready."""
     command = [sys.executable, "-m", "services.launcher", "up", "--simulate", *FREE_PORTS]
     logs = folder / "logs"
+    own = {"TOKENWAY_CACHE__EMBEDDED__PATH": str(folder / "kv")}
     with subprocess.Popen(  # noqa: S603 our own program
         [*command, "--model", str(model.path), "--log-dir", str(logs), *options],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'stubs'}"},
+        env={**os.environ, **own, "PYTHONPATH": f"{ROOT}:{ROOT / 'stubs'}"},
         stderr=subprocess.PIPE,
         text=True,
     ) as process:

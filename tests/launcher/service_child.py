@@ -42,6 +42,15 @@ class Engine(engine_pb2_grpc.EngineServiceServicer):
             load=types_pb2.Load(total_blocks=1000),
         )
 
+    async def GetCacheStats(  # noqa: N802
+        self,
+        request: Any,  # noqa: ARG002
+        context: Any,  # noqa: ARG002
+    ) -> engine_pb2.GetCacheStatsResponse:
+        return engine_pb2.GetCacheStatsResponse(
+            enabled=True, type=os.environ.get("FAIL_CACHE", os.environ["TOKENWAY_CACHE__TYPE"])
+        )
+
 
 def register(server: grpc.aio.Server) -> None:
     if SERVICE == "engine":
@@ -85,6 +94,8 @@ async def run() -> None:
     async with serving(f"127.0.0.1:{port}", register, [], grace_s=0) as door:
         with http_door(doors):
             event("started", os.getpid(), door.address, *replicas)
+            if SERVICE == "engine":
+                doors["metrics"] = f"127.0.0.1:{os.environ['TOKENWAY_METRICS__PORT']}"
             announce(doors | {"grpc": door.address})
             if os.environ.get("FAIL_LATE") == SERVICE:
                 raise RuntimeError("the weights burnt")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from services.engine.kv.cache_settings import CacheType
 from services.launcher.plan import Plan, module_of
 from services.launcher.up_options import UpOptions, up_options
 
@@ -35,6 +36,43 @@ def test_the_default_ports_are_those_of_the_documents() -> None:
     assert codec["TOKENWAY_INFERENCE_ENGINE__ENDPOINT"] == "127.0.0.1:9000"
 
 
+def test_metrics_are_served_above_the_engines_ports_unless_somebody_says_where(
+    config_dir: Path,
+) -> None:
+    metrics = "TOKENWAY_METRICS__PORT"
+    assert [plan().engine(index).environ[metrics] for index in (0, 2)] == ["9400", "9402"]
+    assert plan("--engine-port", "6100").engine(1).environ[metrics] == "6401"
+    assert plan("--engine-port", "0").engine(1).environ[metrics] == "0"
+    assert plan("--metrics-port", "0").engine(1).environ[metrics] == "0"
+    assert plan("--metrics-port", "6500").engine(1).environ[metrics] == "6501"
+    (config_dir / "engine.yaml").write_text("metrics: {port: 7400}\n")
+    assert plan("--config-dir", str(config_dir)).engine(1).environ[metrics] == "7401"
+    again = plan("--engine-port", "0").engine(0).at({"metrics": "127.0.0.1:4001"})
+    assert again.environ[metrics] == "4001"
+
+
+def test_engines_share_what_they_computed_unless_somebody_says_how(config_dir: Path) -> None:
+    cache_type = "TOKENWAY_CACHE__TYPE"
+    assert plan().engine(0).environ[cache_type] == "embedded"
+    assert cache_type not in plan().router([]).environ
+    assert plan(**{cache_type: "none"}).engine(0).environ[cache_type] == "none"
+    assert plan(**{cache_type: "none"}).cache().type is CacheType.NONE
+    assert plan(TOKENWAY_CACHE__EMBEDDED__PATH="/x").cache().embedded.path == Path("/x")
+    (config_dir / "engine.yaml").write_text("cache: {type: none}\n")
+    filed = plan("--config-dir", str(config_dir))
+    assert cache_type not in filed.engine(0).environ
+    assert filed.cache().type is CacheType.NONE
+
+
+def test_engines_that_prefill_come_after_those_that_decode() -> None:
+    role, port = "TOKENWAY_EXECUTOR__ROLE", "TOKENWAY_SERVER__PORT"
+    assert role not in plan("--replicas", "2").engine(1).environ
+    split = plan("--replicas", "2", "--prefill", "1")
+    told = [split.engine(index).environ for index in range(split.options.engines)]
+    assert [environ[role] for environ in told] == ["decode", "decode", "prefill"]
+    assert [environ[port] for environ in told] == ["9100", "9101", "9102"]
+
+
 def test_a_file_goes_before_a_default_and_an_option_before_a_file(config_dir: Path) -> None:
     filed = plan("--config-dir", str(config_dir))
     assert filed.engine(1).environ["TOKENWAY_SERVER__PORT"] == "7101"
@@ -51,6 +89,7 @@ def test_the_cores_are_shared_between_the_engines() -> None:
     cores = len(os.sched_getaffinity(0))
     assert plan().threads() == cores
     assert plan("--replicas", "64").threads() == max(1, cores // 64)
+    assert plan("--prefill", str(cores - 1)).threads() == 1
     assert plan(TOKENWAY_EXECUTOR__THREADS="3").threads() == 3
     bad = plan(TOKENWAY_EXECUTOR__THREADS="x").engine(0)
     assert bad.environ["TOKENWAY_EXECUTOR__THREADS"] == "x"
@@ -83,6 +122,7 @@ def test_options_come_from_the_environment_too(monkeypatch: pytest.MonkeyPatch) 
     [
         (["--replicas", "0"], "--replicas: must be between 1 and 64, got 0"),
         (["--replicas", "x"], "--replicas"),
+        (["--prefill", "65"], "--prefill: must be between 0 and 64, got 65"),
         (["--http-port", "70000"], "--http-port: must be between 0 and 65535, got 70000"),
         (["--modle", "x"], "unrecognized arguments: --modle"),
     ],

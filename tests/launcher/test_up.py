@@ -116,6 +116,7 @@ def test_all_start_in_order_say_what_was_decided_and_stop_on_ctrl_c(folder: Path
             "model    small-model (0123456789ab) on cpu",
             "context  8192 tokens, vocabulary 49152",
             "blocks   1000 of 16 tokens per engine: 16000 tokens",
+            "cache    embedded in .tokenway/kv, for all engines of this machine",
             "per engine, 2 engine(s)",
             '"model": "small-model"',
         ):
@@ -126,6 +127,22 @@ def test_all_start_in_order_say_what_was_decided_and_stop_on_ctrl_c(folder: Path
         lines = (folder / "events").read_text().splitlines()
         ended = [line.split()[0] for line in lines if " ended " in line]
         assert ended == ["codec", "router", "engine", "engine"]
+
+
+def test_engines_that_prefill_are_started_and_told(folder: Path) -> None:
+    with up(folder, "--replicas", "2", "--prefill", "1", TOKENWAY_CACHE__TYPE="none") as run:
+        run.until("Ctrl-C stops all")
+        said = "".join(run.said)
+        assert "per engine, 3 engines: 2 decode, 1 prefill" in said
+        assert "cache    none\n" in said
+        assert len(run.events("engine", "started")) == 3
+
+
+def test_a_cache_that_cannot_be_used_stops_nothing_and_is_told(folder: Path) -> None:
+    with up(folder, FAIL_CACHE="none") as run:
+        run.until("Ctrl-C stops all")
+    told = "cache    none, since embedded cannot be used: the engine's log tells why\n"
+    assert told in run.said
 
 
 def test_what_dies_is_started_again_where_it_was_and_that_is_said(folder: Path) -> None:

@@ -36,7 +36,8 @@ class Up:
 def up(model_folder: ModelFolder, tmp_path: Path) -> Iterator[Up]:
     command = [sys.executable, "-m", "services.launcher", "up", "--simulate", "--replicas", "2"]
     command += ["--model", str(model_folder.path), "--log-dir", str(tmp_path), *FREE_PORTS]
-    environ = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'stubs'}"}
+    own = {"TOKENWAY_CACHE__EMBEDDED__PATH": str(tmp_path / "kv")}
+    environ = {**os.environ, **own, "PYTHONPATH": f"{ROOT}:{ROOT / 'stubs'}"}
     with subprocess.Popen(  # noqa: S603 our own program
         command, cwd=ROOT, env=environ, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -96,7 +97,7 @@ def address_of(hexadecimal: str) -> str:
 def test_all_that_listens_is_what_was_told_and_is_on_loopback(up: Up) -> None:
     (ports,) = [line for line in up.said.splitlines() if line.startswith("ports ")]
     told = set(re.findall(r"127\.0\.0\.1:\d+", ports))
-    assert len(told) == 5
+    assert len(told) == 7
     assert listeners(up.process.pid) == told
 
 
