@@ -65,12 +65,14 @@ class Harness:
             self.loop.step()
         self.loop.command(self.loop.stop)
         self.loop.run()
+        self.parts.pool.audit()
 
     def outputs(self, generations: Sequence[Generation]) -> list[list[int]]:
         """Adds all, runs to the end and gives each one's output."""
         keys = [self.add(generation) for generation in generations]
         while not self.loop.scheduler.idle:
             self.loop.step()
+        self.parts.pool.audit()
         assert all(isinstance(self.end(key), Finished) for key in keys)
         return [self.ids(key) for key in keys]
 

@@ -6,39 +6,40 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 import grpc
-from tokenway.engine.v1.engine_pb2_grpc import (
-    EngineServiceStub,
-    add_EngineServiceServicer_to_server,
-)
-from tokenway.stream.v1.stream_pb2_grpc import (
-    TokenStreamServiceStub,
-    add_TokenStreamServiceServicer_to_server,
-)
+from tokenway.engine.v1.engine_pb2_grpc import EngineServiceStub
+from tokenway.kv.v1.kv_pb2_grpc import KvServiceStub
+from tokenway.stream.v1.stream_pb2_grpc import TokenStreamServiceStub
 
-from services.engine.admission import Admission
-from services.engine.block_feed import BlockFeed
+from services.engine.assembly import assembled
 from services.engine.engine import Engine
-from services.engine.grammar_queue import GrammarQueue
-from services.engine.loop import EngineLoop, Results
-from services.engine.nvml import DeviceMonitor
+from services.engine.kv.cache_settings import CacheSettings
+from services.engine.kv.caches import Caches
+from services.engine.loop import EngineLoop
 from services.engine.parts import Parts
-from services.engine.rpc import EngineServicer, Identity
-from services.engine.scheduler import Limits, Scheduler
-from services.engine.stopping import Stopper
+from services.engine.scheduler import Limits
+from services.engine.settings import (
+    BatchingSettings,
+    EngineSettings,
+    ExecutorSettings,
+    LimitSettings,
+    ServiceSettings,
+)
 from services.shared.channel import open_channel
 from services.shared.server import serving
 from services.shared.stream.load import ReplicaState
-from services.shared.stream.servicer import TokenStreamServicer
 from services.shared.stream.source import BlockSource
-from tests.engine.harness import LIMITS, TIMEOUT_MS
+from tests.engine.harness import LIMITS
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
     engine: Engine
     loop: EngineLoop
+    caches: Caches
     address: str
     channel: grpc.aio.Channel
 
@@ -50,6 +51,10 @@ class Served:
     def service(self) -> EngineServiceStub:
         return EngineServiceStub(self.channel)
 
+    @property
+    def kv(self) -> KvServiceStub:
+        return KvServiceStub(self.channel)
+
 
 @asynccontextmanager
 async def served(
@@ -59,40 +64,32 @@ async def served(
     *,
     address: str = "127.0.0.1:0",
     blocks: BlockSource | None = None,
+    cache: CacheSettings | None = None,
 ) -> AsyncIterator[Served]:
-    """An engine that tells of its blocks, or of those that `blocks` claims."""
-    home = asyncio.get_running_loop()
+    """An engine that tells of its blocks, or of those that `blocks` claims.
 
-    def publish(results: Results) -> None:
-        home.call_soon_threadsafe(engine.deliver, results)
-
-    stopper = Stopper(parts.model.end_of_text_ids, parts.model.context_length)
-    loop = EngineLoop(Scheduler(parts.pool, limits), parts.runner, stopper, publish)
-    grammars = None if parts.grammars is None else GrammarQueue(parts.grammars)
-    engine = Engine(
-        Admission(parts.model, TIMEOUT_MS), loop, DeviceMonitor(0), max_concurrency, grammars
+    In the end the books of its pool are right.
+    """
+    settings = EngineSettings(
+        executor=ExecutorSettings(model_path=Path()),
+        service=ServiceSettings(
+            batching=BatchingSettings(
+                max_batch_size=limits.max_batch_size, token_budget=limits.token_budget
+            ),
+            limits=LimitSettings(max_concurrency=max_concurrency),
+        ),
+        cache=cache or CacheSettings(),
     )
-    identity = Identity(
-        model=parts.model,
-        tokenizer_fingerprint=parts.tokenizer_fingerprint,
-        block_size=parts.pool.size,
-        device=parts.device,
-    )
-
-    def register(server: grpc.aio.Server) -> None:
-        add_TokenStreamServiceServicer_to_server(
-            TokenStreamServicer(engine, blocks or BlockFeed(loop)), server
-        )
-        add_EngineServiceServicer_to_server(EngineServicer(engine, identity), server)
-
-    thread = asyncio.ensure_future(asyncio.to_thread(loop.run))
-    try:
-        async with serving(address, register, (), grace_s=0) as server:
-            engine.state = ReplicaState.READY
-            async with open_channel(server.address) as channel:
-                yield Served(engine, loop, server.address, channel)
-    finally:
-        if grammars is not None:
-            grammars.close()
-        loop.command(loop.stop)
-        await thread
+    async with assembled(parts, settings) as assembly:
+        engine, loop = assembly.engine, assembly.loop
+        thread = asyncio.ensure_future(asyncio.to_thread(loop.run))
+        register = partial(assembly.register, blocks=blocks)
+        try:
+            async with serving(address, register, (), grace_s=0) as server:
+                engine.state = ReplicaState.READY
+                async with open_channel(server.address) as channel:
+                    yield Served(engine, loop, assembly.caches, server.address, channel)
+        finally:
+            loop.command(loop.stop)
+            await thread
+            parts.pool.audit()
