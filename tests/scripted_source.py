@@ -63,6 +63,8 @@ class ScriptedSource:
     running: dict[str, Playing] = field(default_factory=dict)
     submitted: list[Submission] = field(default_factory=list)
     cancelled: list[tuple[str, CancelReason]] = field(default_factory=list)
+    fetches_blocks: bool = False
+    cached_tokens: CachedTokens = CachedTokens()
 
     def submit(self, submission: Submission) -> Cancel:
         if self.refuse is not None:
@@ -82,7 +84,12 @@ class ScriptedSource:
 
     def load(self) -> Load:
         left = sum(len(playing.ids) - playing.position for playing in self.running.values())
-        return Load(state=self.state, running=len(self.running), outstanding_tokens=left)
+        return Load(
+            state=self.state,
+            running=len(self.running),
+            outstanding_tokens=left,
+            fetches_blocks=self.fetches_blocks,
+        )
 
     def step(self) -> None:
         """Each generation is accepted, then has one more token, and ends after its last."""
@@ -91,7 +98,9 @@ class ScriptedSource:
                 playing.accepted = True
                 prompt_tokens = len(playing.generation.prompt_ids)
                 playing.emit(
-                    Accepted(prompt_tokens=prompt_tokens, cached_tokens=CachedTokens(), seed=SEED)
+                    Accepted(
+                        prompt_tokens=prompt_tokens, cached_tokens=self.cached_tokens, seed=SEED
+                    )
                 )
             elif playing.position < len(playing.ids):
                 token = playing.ids[playing.position]

@@ -80,7 +80,8 @@ async def test_a_router_describes_its_fleet_and_operates_it(
         with pytest.raises(grpc.aio.AioRpcError, match="no service cache is configured") as caught:
             await stub.SetServiceCache(request)
         assert caught.value.code() is grpc.StatusCode.FAILED_PRECONDITION
-        assert caught.value.details() == "no service cache is configured"
+        told = "1 of 2 replicas failed: no service cache is configured"
+        assert caught.value.details() == told
         assert fleet.addresses[1] in caplog.text
 
 
@@ -96,7 +97,7 @@ async def test_a_replica_that_fails_an_operation_is_named_in_the_log_alone(
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await rpc.EngineServiceStub(channel).FlushCache(pb.FlushCacheRequest())
     assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
-    assert caught.value.details() == "a replica did not answer"
+    assert caught.value.details() == "1 of 1 replicas failed: it did not answer"
     assert f"{fleet.addresses[0]} failed a call" in caplog.text
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from io import StringIO
 
 from rich.console import Console, RenderableType
+from tokenway.engine.v1 import engine_pb2
 from tokenway.router.v1 import router_pb2 as pb
 from tokenway.types.v1 import types_pb2
 
@@ -30,13 +31,14 @@ def test_a_replica_that_is_gone_has_no_load_and_a_reason() -> None:
         load=types_pb2.Load(),
         load_age_ms=40,
         known_blocks=9,
+        role=engine_pb2.ROLE_DECODE,
         reason="silent for 2 s",
     )
     gone = pb.Replica(address="b:1", status=pb.REPLICA_STATUS_GONE, weight=1, reason="no way")
     lines = printed(replica_table([up, gone], waiting=2))
-    words = "a:1 degraded 0.5 long 0123456789ab 3 700 40 ms 9 silent for 2 s"
+    words = "a:1 degraded decode 0.5 long 0123456789ab 3 700 40 ms 9 silent for 2 s"
     assert lines[2] == words.split()
-    assert lines[3] == ["b:1", "gone", "1", "all", "-", "0", "0", "-", "0", "no", "way"]
+    assert lines[3] == ["b:1", "gone", "both", "1", "all", "-", "0", "0", "-", "0", "no", "way"]
     assert lines[-1] == ["2", "generations", "wait"]
 
 
@@ -61,4 +63,13 @@ def test_a_replica_that_takes_nothing_has_no_cost() -> None:
     lines = printed(explanation_table(told))
     assert lines[0] == ["no", "replica:", "nobody", "can"]
     assert lines[1] == ["policy", "affinity"]
-    assert lines[-1] == ["a:1", "gone", "no", "0", "-", "gone"]
+    assert lines[-1] == ["a:1", "gone", "both", "no", "0", "-", "gone"]
+
+
+def test_an_option_names_the_replica_that_others_blocks_come_from() -> None:
+    options = [
+        pb.Option(address="a:1", reason="3000 prefilled by another", prefill="p:1"),
+        pb.Option(address="b:1", reason="640 cached at another", peer="a:1"),
+    ]
+    lines = printed(explanation_table(pb.ExplainResponse(options=options)))
+    assert [line[-1] for line in lines[-2:]] == ["(p:1)", "(a:1)"]

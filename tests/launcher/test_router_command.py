@@ -50,10 +50,10 @@ async def test_a_list_has_a_line_for_each_replica(router: Router, run: Run) -> N
     status, out, _ = await run("list")
     assert status == 0
     head, _, *lines = [line for line in out.splitlines() if line.strip()]
-    columns = "replica state weight pool version running tokens load age blocks why"
+    columns = "replica state role weight pool version running tokens load age blocks why"
     assert " ".join(head.split()) == columns
     for name, line in zip(names(router), lines, strict=True):
-        assert line.split()[:7] == [name, "ready", "1", "all", "weights", "0", "0"]
+        assert line.split()[:6] == [name, "ready", "both", "1", "all", "weights"]
 
 
 async def test_a_list_for_programs_is_json(router: Router, run: Run) -> None:

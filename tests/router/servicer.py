@@ -29,6 +29,10 @@ class ScriptedEngine(engine_rpc.EngineServiceServicer):
     cached_blocks: int = 3
     described: bool = True
     flush_fails: ServiceError | None = None
+    switch_fails: ServiceError | None = None
+    switched: list[bool] = field(default_factory=list)
+    role: pb.Role.ValueType = pb.ROLE_BOTH
+    block_size: int = 0
 
     async def Describe(self, request: Any, context: Any) -> pb.DescribeResponse:
         if not self.described:
@@ -39,7 +43,8 @@ class ScriptedEngine(engine_rpc.EngineServiceServicer):
             tokenizer_fingerprint=self.tokenizer,
             vocabulary_size=1000,
             context_length=4096,
-            role=pb.ROLE_BOTH,
+            role=self.role,
+            block_size=self.block_size,
             end_of_text_ids=[2],
         )
 
@@ -53,11 +58,15 @@ class ScriptedEngine(engine_rpc.EngineServiceServicer):
     async def SetServiceCache(self, request: Any, context: Any) -> pb.SetServiceCacheResponse:
         if request.enabled and not self.has_cache:
             raise FailedPrecondition("no service cache is configured")
+        if self.switch_fails is not None:
+            raise self.switch_fails
+        self.switched.append(request.enabled)
         return pb.SetServiceCacheResponse(enabled=request.enabled)
 
     async def GetCacheStats(self, request: Any, context: Any) -> pb.GetCacheStatsResponse:
         blocks = pb.BlockCounts(cached=self.cached_blocks, total=self.cached_blocks)
-        return pb.GetCacheStatsResponse(enabled=True, type="none", blocks=blocks)
+        enabled = not self.switched or self.switched[-1]
+        return pb.GetCacheStatsResponse(enabled=enabled, type="none", blocks=blocks)
 
     async def FlushCache(self, request: Any, context: Any) -> pb.FlushCacheResponse:
         if self.flush_fails is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from services.router.admission.admission import Admission
@@ -9,11 +10,13 @@ from services.router.admission.admission_rules import AdmissionRules
 from services.router.balancing.versions import Versions
 from services.router.fleet.fleet import Fleet
 from services.router.fleet.fleet_rules import FleetRules
+from services.router.fleet.prefill_rules import PrefillRules
 from services.router.fleet.replica import Replica
 from services.router.fleet.room import RoomRules
 from services.router.relay.outcome import Outcome
 from services.router.relay.relay import Relay
 from services.router.relay.retry_budget import RetryBudget, RetryRules
+from services.router.status import Role
 from services.shared.errors import Code
 from services.shared.stream.events import Failed
 from services.shared.stream.generation import Generation
@@ -23,6 +26,8 @@ from tests.scripted_source import ScriptedSource
 
 WAIT_S = 30.0
 """How long a generation that lost its replica waits for another one."""
+
+BLOCK_TOKENS = 4
 
 LOST = Failed(code=Code.UNAVAILABLE, message="the session ended", retryable=True)
 
@@ -50,7 +55,11 @@ class Notes:
 
 
 class World:
-    """A relay and what is around it; each replica is up and of one model."""
+    """A relay and what is around it; each replica is up and of one model.
+
+    With roles, blocks of `BLOCK_TOKENS` can be fetched from each, and prompts of two blocks and
+    more are worth a prefill.
+    """
 
     def __init__(
         self,
@@ -59,13 +68,16 @@ class World:
         max_waiting: int = 100,
         versions: Versions | None = None,
         retries: RetryRules | None = None,
+        roles: Mapping[str, Role] | None = None,
     ) -> None:
+        self.roles = roles or {}
         self.clock = ManualClock()
         self.notes = Notes()
-        self.sources = {name: ScriptedSource() for name in names}
-        self.fleet = Fleet(
-            self.clock, FleetRules(room=room, versions=versions or Versions()), self._changed
-        )
+        fetches = bool(roles)
+        self.sources = {name: ScriptedSource(fetches_blocks=fetches) for name in names}
+        prefill = PrefillRules(threshold_tokens=2 * BLOCK_TOKENS, peer_tokens=1)
+        fleet_rules = FleetRules(room=room, versions=versions or Versions(), prefill=prefill)
+        self.fleet = Fleet(self.clock, fleet_rules, self._changed)
         rules = AdmissionRules(max_waiting=max_waiting, wait_for_replica_s=WAIT_S)
         self.admission = Admission(self.fleet, self.clock, lambda: 0.5, rules)
         self.budget = RetryBudget(retries or RetryRules())
@@ -78,7 +90,10 @@ class World:
     def come_again(self, name: str, version: str = IDENTITY.version) -> None:
         """The replica's session comes up and it describes itself."""
         self.report(name)
-        self.fleet.tell_identity(name, replace(IDENTITY, version=version))
+        identity = replace(IDENTITY, version=version)
+        if self.roles:
+            identity = replace(identity, block_size=BLOCK_TOKENS, role=self.roles[name])
+        self.fleet.tell_identity(name, identity)
 
     def report(self, name: str) -> None:
         """The replica's load arrives."""

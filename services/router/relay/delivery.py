@@ -38,12 +38,21 @@ class Delivery:
         self.version: str | None = None
         self._prefilled = 0
 
-    def accept(self, event: Accepted, version: str | None, now: float, prefilled: int = 0) -> None:
+    def accept(
+        self,
+        event: Accepted,
+        version: str | None,
+        now: float,
+        prefilled_from: int | None = None,
+    ) -> None:
         """The caller is told that the generation was taken.
 
-        Args: prefilled: tokens of the prompt that another replica computed for this one.
+        Args: prefilled_from: the first token of the prompt that another replica computed for it.
         """
-        self._prefilled = min(prefilled, event.cached_tokens.peer)
+        if prefilled_from is not None:
+            fetched_from = event.cached_tokens.device + event.cached_tokens.host
+            until = fetched_from + event.cached_tokens.peer
+            self._prefilled = max(0, until - max(fetched_from, prefilled_from))
         self.accepted = event
         self.version = version
         self._accepted_at = self._first_at = now
@@ -53,7 +62,10 @@ class Delivery:
         self._first_at = now
 
     def cost(self) -> int:
-        """Tokens that one undisturbed replica would have computed and drawn by now."""
+        """Tokens that one undisturbed replica would have computed and drawn by now.
+
+        What another one computed for it is among them.
+        """
         if self.accepted is None:
             return 0
         cached = self.accepted.cached_tokens.total - self._prefilled

@@ -24,7 +24,8 @@ class Leg:
         begun: whether a token has come.
         cancel: cancels the generation at the replica; set once it was sent.
         stop_prefill: ends what another replica computes for it; called when it has begun or ended.
-        prefilled: tokens of its prompt that the other one computes.
+        prefilled_from: the first token of its prompt that the other one computes; None while it
+            computes nothing.
     """
 
     __slots__ = (
@@ -35,7 +36,7 @@ class Leg:
         "begun",
         "cancel",
         "epoch",
-        "prefilled",
+        "prefilled_from",
         "replica",
         "routed",
         "sent_at",
@@ -52,7 +53,7 @@ class Leg:
         self.begun = False
         self.cancel: Cancel = _nothing
         self.stop_prefill: Cancel = _nothing
-        self.prefilled = 0
+        self.prefilled_from: int | None = None
         offer, found = decision.offer, decision.cached_tokens + decision.offer.tokens
         self._awaited = offer.tokens if offer.is_prefill else 0
         self._lane = demand.lane

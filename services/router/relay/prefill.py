@@ -62,7 +62,7 @@ class Prefill:
         if self._is_over:
             return
         if isinstance(event, Accepted):
-            self._for.prefilled = event.prompt_tokens - event.cached_tokens.total
+            self._for.prefilled_from = event.cached_tokens.total
         elif isinstance(event, Finished):
             self._is_over = True
             now = self._around.clock.time()

@@ -188,7 +188,7 @@ class Relayed:
             self._lose(leg, event)
         elif self._delivery.accepted is None:
             now = self._around.clock.time()
-            self._delivery.accept(event, leg.version, now, leg.prefilled)
+            self._delivery.accept(event, leg.version, now, leg.prefilled_from)
             self._sink(replace(event, routed="; ".join(filter(None, (leg.routed, event.routed)))))
             if self._moving:  # from now on its version counts
                 self._stay()
