@@ -1,0 +1,1 @@
+"""Who asks: API keys, signed tokens, addresses, tenants and what they may use."""
