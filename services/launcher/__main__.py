@@ -18,6 +18,7 @@ COMMANDS = {
     "engine": ("services.engine.__main__", "run one engine"),
     "router": ("services.launcher.router_command", "run one router, or operate one (router list)"),
     "cache": ("services.launcher.cache_command", "switch, flush and watch the caches of engines"),
+    "keys": ("services.launcher.keys_command", "make API keys, list them, take them back"),
     "codec": ("services.codec.__main__", "run one codec"),
 }
 """Each command's module, imported only for it: a router's machine has no torch."""

@@ -1,0 +1,162 @@
+"""`tokenway keys`: makes API keys, lists them, takes them back."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from services.shared.access.api_key import ApiKey, digest_of
+from services.shared.access.key_file import BadKeyFile, changing_keys, read_keys
+from services.shared.access.key_record import KeyRecord, told_of
+
+DEFAULT_FILE = Path(".tokenway/keys.json")
+_UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+MAX_DAYS = 36500
+LEAST_WIDTH = 120
+"""A narrower terminal breaks lines, rather than that we cut what stands in them."""
+
+
+class NoSuchKey(Exception):
+    """The file has no key of that name."""
+
+
+def main(argv: Sequence[str]) -> int:
+    arguments = _parser().parse_args(argv)
+    try:
+        _ACTIONS[arguments.action](arguments)
+    except (BadKeyFile, NoSuchKey, OSError, ValueError) as error:
+        sys.stderr.write(f"tokenway keys: {error}\n")
+        return 1
+    return 0
+
+
+def create_key(file: Path, tenant: str, name: str, expires: datetime | None = None) -> ApiKey:
+    """Makes a key; its text is nowhere but in what is given back.
+
+    Raises BadKeyFile, or ValueError for a tenant or a name that cannot be.
+    """
+    key = ApiKey.new()
+    record = KeyRecord(
+        key_id=key.key_id,
+        digest=digest_of(key.text),
+        tenant=tenant,
+        name=name,
+        created=_now(),
+        expires=expires,
+    )
+    with changing_keys(file) as records:
+        records.append(record)
+    return key
+
+
+def _create(arguments: argparse.Namespace) -> None:
+    key = create_key(arguments.file, arguments.tenant, arguments.name, arguments.expires)
+    sys.stderr.write(f"{key.key_id} is a key of tenant {arguments.tenant}; it is told only here:\n")
+    sys.stdout.write(f"{key.text}\n")
+
+
+def _list(arguments: argparse.Namespace) -> None:
+    records = read_keys(arguments.file)
+    if arguments.json:
+        told = [{**told_of(record), "state": _state(record)} for record in records]
+        for entry in told:
+            del entry["digest"]
+        sys.stdout.write(json.dumps(told, indent=2) + "\n")
+        return
+    table = Table(box=None)
+    for column in ("key", "tenant", "name", "created", "expires", "state"):
+        table.add_column(column)
+    for record in records:
+        expires = "never" if record.expires is None else _day(record.expires)
+        row = (record.key_id, record.tenant, record.name, _day(record.created), expires)
+        table.add_row(*row, _state(record))
+    console = Console(highlight=False, markup=False)
+    console.width = max(console.width, LEAST_WIDTH)
+    console.print(table)
+
+
+def _revoke(arguments: argparse.Namespace) -> None:
+    _change(arguments, lambda record: replace(record, revoked=record.revoked or _now()))
+    sys.stdout.write(f"{arguments.key} is revoked\n")
+
+
+def _expire(arguments: argparse.Namespace) -> None:
+    expires = arguments.at
+    _change(arguments, lambda record: replace(record, expires=expires))
+    sys.stdout.write(f"{arguments.key} expires {'never' if expires is None else _day(expires)}\n")
+
+
+def _change(arguments: argparse.Namespace, change: Callable[[KeyRecord], KeyRecord]) -> None:
+    read_keys(arguments.file)  # without a file there is nothing to change, and none is made
+    with changing_keys(arguments.file) as records:
+        named = [at for at, record in enumerate(records) if record.key_id == arguments.key]
+        if not named:
+            raise NoSuchKey(f"{arguments.file} has no key {arguments.key!r}; see `list`")
+        records[named[0]] = change(records[named[0]])
+
+
+def _state(record: KeyRecord) -> str:
+    return (record.fault(_now()) or "valid").removesuffix(" key")
+
+
+def _day(time: datetime) -> str:
+    return time.strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _now() -> datetime:
+    return datetime.now(UTC).replace(microsecond=0)
+
+
+def _moment(text: str) -> datetime | None:
+    """`never`, a length of time from now like 30d, or a time with its zone."""
+    if text == "never":
+        return None
+    unit = _UNITS_S.get(text[-1:])
+    try:
+        if unit is not None:
+            return _now() + min(timedelta(seconds=float(text[:-1]) * unit), timedelta(MAX_DAYS))
+        time = datetime.fromisoformat(text)
+    except (OverflowError, ValueError):
+        time = None
+    if time is None or time.tzinfo is None:
+        raise argparse.ArgumentTypeError(
+            f"must be never, like 90s, 12h or 30d, or like 2030-01-31T12:00Z, got {text!r}"
+        )
+    return time.astimezone(UTC)
+
+
+_ACTIONS: dict[str, Callable[[argparse.Namespace], None]] = {
+    "create": _create,
+    "list": _list,
+    "revoke": _revoke,
+    "expire": _expire,
+}
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="tokenway keys", description=__doc__)
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument(
+        "--file", type=Path, default=DEFAULT_FILE, help=f"of the keys ({DEFAULT_FILE})"
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    create = actions.add_parser("create", parents=[common], help="makes a key and prints it, once")
+    create.add_argument("--tenant", required=True, help="whose requests are those that show it")
+    create.add_argument("--name", default="", help="what people call it")
+    create.add_argument("--expires", type=_moment, help="never, 30d, 2030-01-31T12:00Z (never)")
+    listed = actions.add_parser("list", parents=[common], help="all keys, without their secrets")
+    listed.add_argument("--json", action="store_true", help="for programs")
+    revoke = actions.add_parser("revoke", parents=[common], help="takes a key back for good")
+    expire = actions.add_parser("expire", parents=[common], help="sets when a key ends")
+    expire.add_argument("--at", type=_moment, default="0s", help="never, 30d, ... (now)")
+    for action in (revoke, expire):
+        action.add_argument("key", help="its visible beginning, for example tw_ab12cd34")
+    return parser
