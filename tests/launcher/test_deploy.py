@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +12,23 @@ import yaml
 
 from services.codec.settings import ALIASES as CODEC_ALIASES
 from services.codec.settings import CodecSettings
+from services.engine.kv.cache_settings import CacheType
 from services.engine.settings import ALIASES as ENGINE_ALIASES
-from services.engine.settings import EngineSettings
+from services.engine.settings import EngineSettings, Role
 from services.launcher.__main__ import COMMANDS
 from services.router.settings import RouterSettings
 from services.shared.config import load
+from tests.redis_server import ServerOptions, redis_server
 
 ROOT = Path(__file__).parents[2]
 LAST_WORDS_S = 1
 """What broken off answers have to say so."""
 
-SERVICES: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
+SERVICES: dict[str, Any] = COMPOSE["services"]
+ENGINES = ("prefill", "decode")
 SETTINGS: dict[str, tuple[type[Any], dict[str, str]]] = {
-    "engine": (EngineSettings, ENGINE_ALIASES),
+    **dict.fromkeys(ENGINES, (EngineSettings, ENGINE_ALIASES)),
     "router": (RouterSettings, {}),
     "codec": (CodecSettings, CODEC_ALIASES),
 }
@@ -36,11 +41,12 @@ def stages() -> dict[str, str]:
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
-@pytest.mark.parametrize("name", SERVICES)
-def test_each_service_is_built_from_a_stage_of_its_own(name: str) -> None:
-    assert SERVICES[name]["build"]["target"] == name
-    assert name in stages()
-    assert re.fullmatch(r"tokenway-\w+:\d+\.\d+\.\d+", SERVICES[name]["image"])
+@pytest.mark.parametrize("name", sorted(SERVICES.keys() - {"cache"}))
+def test_each_service_is_built_from_its_stage(name: str) -> None:
+    stage = "engine" if name in ENGINES else name
+    assert SERVICES[name]["build"]["target"] == stage
+    assert stage in stages()
+    assert re.fullmatch(rf"tokenway-{stage}:\d+\.\d+\.\d+", SERVICES[name]["image"])
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -70,14 +76,56 @@ def test_no_service_is_killed_before_it_has_settled_and_drained(name: str) -> No
     assert int(grace[1]) > limits.settle_s + limits.drain_timeout_s + LAST_WORDS_S
 
 
-def test_the_router_finds_every_engine_of_the_service() -> None:
+def engine(name: str) -> EngineSettings:
+    return load(EngineSettings, None, SERVICES[name]["environment"], ENGINE_ALIASES)
+
+
+def test_the_router_finds_every_engine_of_both_services() -> None:
     settings = load(RouterSettings, None, SERVICES["router"]["environment"], {})
-    engine = load(EngineSettings, None, SERVICES["engine"]["environment"], ENGINE_ALIASES)
-    (name,) = settings.discovery.names
-    assert name.address == f"engine:{engine.server.port}"
+    found = {name.address for name in settings.discovery.names}
+    assert found == {f"{name}:{engine(name).server.port}" for name in ENGINES}
 
 
-def test_the_order_is_model_engine_router_codec() -> None:
+def test_one_engine_prefills_in_longer_steps_and_two_decode() -> None:
+    prefill, decode = engine("prefill"), engine("decode")
+    assert (prefill.executor.role, decode.executor.role) == (Role.PREFILL, Role.DECODE)
+    assert SERVICES["decode"]["deploy"] == {"replicas": 2}
+    assert prefill.service.batching.token_budget > decode.service.batching.token_budget
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_engines_keep_blocks_in_the_cache_and_have_what_that_needs(name: str) -> None:
+    cache = engine(name).cache
+    assert cache.type is CacheType.DISTRIBUTED
+    assert cache.distributed.nodes == ("cache:6379",)
+    assert "'.[engine,cache]'" in stages()["engine"]
+
+
+def test_the_cache_is_bounded_lets_the_oldest_go_and_writes_no_file(tmp_path: Path) -> None:
+    cache = SERVICES["cache"]
+    assert re.fullmatch(r"valkey/valkey:\d+\.\d+-alpine", cache["image"])
+    program, *options = shlex.split(cache["command"])
+    assert program == "valkey-server"
+    with redis_server(tmp_path, ServerOptions(lines=options)) as server:
+        for setting, value in (
+            ("maxmemory", b"2147483648"),
+            ("maxmemory-policy", b"allkeys-lru"),
+            ("save", b""),
+            ("appendonly", b"no"),
+        ):
+            assert server.ask("CONFIG", "GET", setting) == [setting.encode(), value]
+
+
+def test_only_engines_reach_the_cache() -> None:
+    on_its_network = {
+        name for name, service in SERVICES.items() if "blocks" in service.get("networks", [])
+    }
+    assert on_its_network == {"cache", *ENGINES}
+    assert SERVICES["cache"]["networks"] == ["blocks"]
+    assert COMPOSE["networks"] == {"blocks": {"internal": True}}
+
+
+def test_the_order_is_model_and_cache_engines_router_codec() -> None:
     healthy, done = "service_healthy", "service_completed_successfully"
     waits = {
         name: {other: wait["condition"] for other, wait in service.get("depends_on", {}).items()}
@@ -85,10 +133,13 @@ def test_the_order_is_model_engine_router_codec() -> None:
     }
     assert waits == {
         "model": {},
-        "engine": {"model": done},
-        "router": {"engine": healthy},
+        "cache": {},
+        "prefill": {"model": done, "cache": healthy},
+        "decode": {"model": done, "cache": healthy},
+        "router": dict.fromkeys(ENGINES, healthy),
         "codec": {"model": done, "router": healthy},
     }
+    assert all("healthcheck" in SERVICES[name] for name in SERVICES.keys() - {"model"})
 
 
 def test_only_the_codec_is_reachable_and_only_from_this_machine() -> None:
