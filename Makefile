@@ -27,7 +27,7 @@ up: $(VENV)/ready model
 # What tests run beside Python: a C compiler for the NVML stub, curl for the README's request, stores.
 TOOLS := gcc curl redis-server
 tools:
-	for tool in $(TOOLS); do command -v $$tool || exit 1; done >/dev/null || \
+	(for tool in $(TOOLS); do command -v $$tool || exit 1; done) >/dev/null || \
 		{ apt-get update -q && apt-get install -qy --no-install-recommends libc6-dev $(TOOLS); }
 
 test: tools $(VENV)/ready model check
