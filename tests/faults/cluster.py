@@ -60,12 +60,13 @@ class Cluster:
 
     async def lean_on(self, at: int) -> None:
         """The router gives what is new to this engine alone, until `level`."""
-        await self._weigh([float(other == at) for other in range(len(self.engines))])
+        await self.weigh([float(other == at) for other in range(len(self.engines))])
 
     async def level(self) -> None:
-        await self._weigh([1.0] * len(self.engines))
+        await self.weigh([1.0] * len(self.engines))
 
-    async def _weigh(self, weights: Sequence[float]) -> None:
+    async def weigh(self, weights: Sequence[float]) -> None:
+        """The router gives each engine its share of what is new."""
         async with open_channel(self.router.address) as channel:
             operator = RouterServiceStub(channel)
             for at, weight in enumerate(weights):
