@@ -19,7 +19,7 @@ from tests.raw_peer import speak
 from tests.security.http_exchange import LEAKS, serves
 from tests.waiting import until
 
-PORTS = ("http", "codec", "router", "engine")
+PORTS = ("http", "codec", "router", "engine", "metrics")
 HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 SETTINGS = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 TRUNCATED_REQUEST = b"POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: 99\r\n\r\n{"
@@ -57,6 +57,7 @@ def address(simulated_stack: Stack, request: pytest.FixtureRequest) -> str:
         "codec": stack.codec.grpc,
         "router": stack.router.grpc,
         "engine": stack.engines[0].grpc,
+        "metrics": stack.engines[0].doors["metrics"],
     }[request.param]
 
 
@@ -121,7 +122,7 @@ async def test_a_flood_of_calls_taken_back_leaves_others_alone(simulated_stack: 
 def idle_peers(simulated_stack: Stack) -> Iterator[list[socket.socket]]:
     """Peers that began to speak to every port and do not go on."""
     stack = simulated_stack
-    doors = (stack.codec.doors["http"], *(service.grpc for service in stack.services))
+    doors = [door for service in stack.services for door in service.doors.values()]
     with ExitStack() as peers:
         opened = []
         for door in doors:
