@@ -72,7 +72,7 @@ def generated(engine: Service, prompt_ids: list[int]) -> None:
     assert last.HasField("finished"), last
 
 
-def test_blocks_sum_up_steps_are_counted_and_no_label_is_open(engine: Service) -> None:
+def test_blocks_and_prompts_sum_up_and_no_label_is_open(engine: Service) -> None:
     prompt_ids = list(range(10, 110))
     before = scraped(engine)
     for _ in range(2):
@@ -82,7 +82,11 @@ def test_blocks_sum_up_steps_are_counted_and_no_label_is_open(engine: Service) -
     for told in (before, after):
         assert of(told, "tokenway_kv_blocks") == of(told, "tokenway_kv_pool_blocks") > 0
         assert of(told, "tokenway_kv_blocks", state="leased") == 0
-    assert of(after, "tokenway_kv_blocks", state="cached") >= len(prompt_ids) // 16
+    usable = (len(prompt_ids) - 1) // 16
+    assert of(after, "tokenway_kv_blocks", state="cached") >= usable
+    assert of(after, "tokenway_kv_hit_blocks_total", tier="device") == usable
+    assert of(after, "tokenway_kv_miss_blocks_total", tier="device", cause="absent") == usable
+    assert of(after, "tokenway_kv_miss_blocks_total", tier="device") == usable
     assert of(after, "process_resident_memory_bytes") > 0
     for _, labels, _ in after:
         for name, value in labels.items():
