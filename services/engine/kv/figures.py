@@ -59,8 +59,9 @@ class TierFigures:
             self.written_bytes += size
 
     def skip(self, cause: Skip, blocks: int = 1) -> None:
-        with self._lock:
-            self.skips[cause] += blocks
+        if blocks:
+            with self._lock:
+                self.skips[cause] += blocks
 
 
 Figures = dict[Tier, TierFigures]

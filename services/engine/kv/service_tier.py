@@ -1,0 +1,69 @@
+"""The service cache of an engine: what reads its store, what writes to it, and their end."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from services.engine.kv.cache_settings import CacheSettings
+from services.engine.kv.figures import TierFigures
+from services.engine.kv.memory import BlockMemory
+from services.engine.kv.records import Records
+from services.engine.kv.service_cache import ServiceCache
+from services.engine.kv.store import Store, StoreFailed
+from services.engine.kv.switch import CacheSwitch
+from services.engine.kv.write_behind import WriteBehind
+from services.engine.loop import EngineLoop
+
+QUIET_S = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServiceTier:
+    reader: ServiceCache
+    writer: WriteBehind
+
+    async def quiet(self) -> None:
+        """Switched off: returns when no write is on its way, or after a second."""
+        await self.writer.quiet(QUIET_S)
+
+
+@asynccontextmanager
+async def open_service(
+    store: Store,
+    layout_id: str,
+    settings: CacheSettings,
+    loop: EngineLoop,
+    memory: BlockMemory,
+    *,
+    switch: CacheSwitch,
+    figures: TierFigures,
+) -> AsyncIterator[ServiceTier]:
+    """Reader and writer of a store. At the end what waits is written, and the store is closed.
+
+    That takes no more than six seconds. A store that hangs then is left as it is.
+    """
+    records = Records(store, layout_id)
+    tier = ServiceTier(
+        reader=ServiceCache(records, switch, figures, settings),
+        writer=WriteBehind(loop, memory, records, settings.write, switch=switch, figures=figures),
+    )
+    try:
+        yield tier
+    finally:
+        ended = [await tier.writer.close(), await tier.reader.close()]
+        if all(ended):
+            _close(records)
+        else:
+            _log.warning("the service cache hangs; its connections end with the process")
+
+
+def _close(records: Records) -> None:
+    try:
+        records.close()
+    except StoreFailed as error:
+        _log.warning("the service cache cannot be closed: %s", error)
