@@ -27,6 +27,7 @@ class Tasks:
         task = asyncio.create_task(self._watched(name, work), name=name)
         self._running.add(task)
         task.add_done_callback(self._running.discard)
+        task.add_done_callback(lambda _: work.close())  # it may have been cancelled before it began
         return task
 
     async def _watched(self, name: str, work: Coroutine[Any, Any, None]) -> None:

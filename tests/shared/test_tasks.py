@@ -56,3 +56,14 @@ async def test_a_task_can_be_ended_early_and_a_normal_end_is_no_crash() -> None:
         with pytest.raises(asyncio.CancelledError):
             await early
     assert not crashed
+
+
+async def test_a_task_that_is_cancelled_before_it_began_leaves_nothing_behind() -> None:
+    begun = asyncio.Event()
+
+    async def begin() -> None:
+        begun.set()
+
+    async with Tasks(lambda *_: None) as tasks:
+        tasks.start("begin", begin()).cancel()
+    assert not begun.is_set()
