@@ -13,6 +13,7 @@ from services.engine.kv.figures import Figures, new_figures
 from services.engine.kv.filling import Filler
 from services.engine.kv.host_tier import HostTier
 from services.engine.kv.keepers import Keepers
+from services.engine.kv.service_tier import ServiceTier, open_service
 from services.engine.kv.supply import Supply
 from services.engine.kv.switch import CacheSwitch
 from services.engine.kv.tier import Tier
@@ -33,12 +34,14 @@ class Caches:
 
     Args:
         host: None where the engine keeps no blocks of its own beyond its pool.
+        service: None where there is no service cache.
     """
 
     switch: CacheSwitch
     figures: Figures
     filler: Filler
     host: HostTier | None
+    service: ServiceTier | None
 
 
 @asynccontextmanager
@@ -50,7 +53,7 @@ async def open_caches(
     At its end nothing is fetched, copied or written any more; the loop may still run.
 
     Raises:
-        BadConfig: `cache.host_bytes` holds no block.
+        BadConfig: `cache.host_bytes` holds no block, or the store cannot be as it is wanted.
     """
     switch = CacheSwitch(enabled=settings.enabled)
     figures = new_figures()
@@ -60,12 +63,17 @@ async def open_caches(
         if host is not None:
             stack.callback(host.close)
             supplies.append(host)
-        _hear_of_blocks(parts, loop, figures, host)
+        service = await stack.enter_async_context(
+            open_service(settings, parts, loop, switch=switch, figures=figures[Tier.SERVICE])
+        )
+        if service is not None:
+            supplies.append(service.reader)
+        _hear_of_blocks(parts, loop, figures, host, service)
         tasks = Tasks(_crashed)
         filler = Filler(loop, parts.memory, supplies, figures=figures, switch=switch, tasks=tasks)
         stack.callback(filler.close)
         await stack.enter_async_context(tasks)
-        yield Caches(switch=switch, figures=figures, filler=filler, host=host)
+        yield Caches(switch=switch, figures=figures, filler=filler, host=host, service=service)
 
 
 def _host(settings: CacheSettings, parts: Parts, figures: Figures) -> HostTier | None:
@@ -78,7 +86,11 @@ def _host(settings: CacheSettings, parts: Parts, figures: Figures) -> HostTier |
 
 
 def _hear_of_blocks(
-    parts: Parts, loop: EngineLoop, figures: Figures, host: HostTier | None
+    parts: Parts,
+    loop: EngineLoop,
+    figures: Figures,
+    host: HostTier | None,
+    service: ServiceTier | None,
 ) -> None:
     device = DeviceTier(figures[Tier.DEVICE], parts.pool.size, REMEMBERED)
 
@@ -88,7 +100,8 @@ def _hear_of_blocks(
             host.keep(block, address)
 
     parts.pool.on_evict = evicted
-    loop.scheduler.keeper = Keepers(device)
+    writers = [] if service is None else [service.writer]
+    loop.scheduler.keeper = Keepers(device, *writers)
 
 
 def _crashed(name: str, _: Exception) -> None:

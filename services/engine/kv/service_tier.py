@@ -9,13 +9,14 @@ from dataclasses import dataclass
 
 from services.engine.kv.cache_settings import CacheSettings
 from services.engine.kv.figures import TierFigures
-from services.engine.kv.memory import BlockMemory
 from services.engine.kv.records import Records
 from services.engine.kv.service_cache import ServiceCache
-from services.engine.kv.store import Store, StoreFailed
+from services.engine.kv.store import StoreFailed
+from services.engine.kv.stores.opening import open_store
 from services.engine.kv.switch import CacheSwitch
 from services.engine.kv.write_behind import WriteBehind
 from services.engine.loop import EngineLoop
+from services.engine.parts import Parts
 
 QUIET_S = 1.0
 
@@ -34,19 +35,26 @@ class ServiceTier:
 
 @asynccontextmanager
 async def open_service(
-    store: Store,
-    layout_id: str,
     settings: CacheSettings,
+    parts: Parts,
     loop: EngineLoop,
-    memory: BlockMemory,
     *,
     switch: CacheSwitch,
     figures: TierFigures,
-) -> AsyncIterator[ServiceTier]:
-    """Reader and writer of a store. At the end what waits is written, and the store is closed.
+) -> AsyncIterator[ServiceTier | None]:
+    """Reader and writer of the store that the settings ask for; None where they ask for none.
 
-    That takes no more than six seconds. A store that hangs then is left as it is.
+    At the end what waits is written, and the store is closed, within six seconds. A store that
+    hangs then is left as it is.
+
+    Raises:
+        BadConfig: the store cannot be as it is wanted.
     """
+    layout_id, memory = parts.model.kv_layout_id, parts.memory
+    store = open_store(settings, layout_id, memory.block_bytes)
+    if store is None:
+        yield None
+        return
     records = Records(store, layout_id)
     tier = ServiceTier(
         reader=ServiceCache(records, switch, figures, settings),
