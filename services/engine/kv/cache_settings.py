@@ -97,15 +97,17 @@ class DistributedSettings:
 class PeerSettings:
     """Blocks between engines.
 
-    A fetch ends when no block has come for `patience_s`; `fetches` may read from this engine at a
-    time.
+    A fetch ends when no block has come for `patience_s`, or when the peer has had nothing to
+    compute for it until `arrival_s`; `fetches` may read from this engine at a time.
     """
 
     patience_s: float = 2.0
+    arrival_s: float = 0.2
     fetches: int = 16
 
     def __post_init__(self) -> None:
         within("patience_s", self.patience_s, 0.01, 600)
+        within("arrival_s", self.arrival_s, 0, 60)
         within("fetches", self.fetches, 1, 1024)
 
 

@@ -1,0 +1,175 @@
+"""What this engine lends to others: blocks of its pool, found now or computed soon."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from services.engine.asking import asked
+from services.engine.kv.cache_settings import PeerSettings
+from services.engine.kv.copies import Copies, LentBlock
+from services.engine.kv.following import Follower, Following
+from services.engine.kv.leases import Lease, Leases
+from services.engine.kv.loan_requests import Chain, Fetch, Lookup, Release
+from services.engine.kv.loans import Loan, Loans
+from services.engine.kv.memory import BlockMemory
+from services.engine.kv.record import layout_digest
+from services.engine.loop import EngineLoop
+from services.shared.errors import FailedPrecondition, Overloaded
+
+LEASE_BLOCKS = 256
+"""Blocks that a fetch keeps from being reused at a time."""
+
+STALL_S = 30.0
+"""A reader that takes nothing for so long is no longer served."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Found:
+    """The first `blocks` of a chain, and the lease on them where one was asked for."""
+
+    blocks: int
+    loan: Loan | None = None
+
+
+class Lending:
+    """Serves readers on the event loop's thread; their blocks are copied in others.
+
+    Sets the step loop's `after_step`.
+
+    Args:
+        stall_s: seconds that a reader may take for what it was given.
+
+    Attributes:
+        incarnation: of this process; another one has another.
+    """
+
+    def __init__(
+        self,
+        loop: EngineLoop,
+        memory: BlockMemory,
+        layout_id: str,
+        rules: PeerSettings,
+        stall_s: float = STALL_S,
+    ) -> None:
+        self.incarnation = secrets.randbits(64)
+        self._loop = loop
+        self._memory = memory
+        self._layout_id = layout_id
+        self._layout = layout_digest(layout_id)
+        self._most = rules.fetches
+        self._stall_s = stall_s
+        self._following = Following(loop.scheduler, Leases(loop.scheduler, loop.command))
+        self._loans = Loans()
+        self._followers: set[Follower] = set()
+        self._is_leaving = False
+        loop.after_step = self._following.after_step
+
+    def leave(self) -> None:
+        """No generation will come any more: who waits for one gets what there is."""
+        self._is_leaving = True
+        for follower in self._followers:
+            follower.is_patient = False
+        self._loop.command(self._following.after_step)
+
+    async def lookup(self, lookup: Lookup) -> Found:
+        """What of a chain is there now.
+
+        Raises:
+            FailedPrecondition: another layout.
+            Overloaded: a lease is asked for, and as many readers as may be have one.
+        """
+        self._check(lookup.chain)
+        addresses = lookup.chain.addresses
+        if lookup.lease_ms is None:
+            pool = self._loop.scheduler.pool
+            return Found(blocks=len(await asked(self._loop, partial(pool.match, addresses))))
+        with self._follower(Follower(addresses, len(addresses), follows=False)) as follower:
+            lease = await self._next(follower)
+            if lease is None:
+                return Found(blocks=0)
+            follower.keep()
+            return Found(blocks=len(lease.blocks), loan=self._loans.add(lease, lookup.lease_ms))
+
+    async def fetch(self, fetch: Fetch) -> AsyncGenerator[list[LentBlock], None]:
+        """Blocks in order, some at a time; the next are read when these were taken.
+
+        It ends where neither the pool has the next one nor any sequence is to compute it.
+
+        Raises:
+            FailedPrecondition: another layout.
+            Overloaded: as many readers as may be are served.
+        """
+        self._check(fetch.chain)
+        follower = Follower(fetch.chain.addresses, LEASE_BLOCKS, follows=True)
+        with self._follower(follower), self._waiting(follower, fetch.wait_ms / 1000):
+            copies = Copies(self._memory, self._layout)
+            while lease := await self._next(follower):
+                first = follower.at - len(lease.blocks)
+                addresses = fetch.chain.addresses[first : follower.at]
+                for portion in copies.portions(len(addresses)):
+                    read = partial(copies.read, lease, addresses, first, portion)
+                    blocks = await asyncio.to_thread(read)
+                    with self._impatient():
+                        yield blocks
+
+    def release(self, release: Release) -> bool:
+        """Ends a lease and tells whether it still held."""
+        return release.incarnation == self.incarnation and self._loans.release(release.lease_id)
+
+    def _check(self, chain: Chain) -> None:
+        if chain.kv_layout_id != self._layout_id:
+            raise FailedPrecondition(
+                f"kv_layout_id must be {self._layout_id!r}, got {chain.kv_layout_id!r}",
+                field="kv_layout_id",
+            )
+
+    async def _next(self, follower: Follower) -> Lease | None:
+        """A lease on what it wants next; None where it does not come, or nothing is wanted."""
+        if follower.at == len(follower.addresses):
+            return None
+        self._loop.command(partial(self._following.serve, follower))
+        return await follower.given()
+
+    @contextmanager
+    def _follower(self, follower: Follower) -> Iterator[Follower]:
+        """Counts a reader; at the end it has nothing more."""
+        if len(self._followers) + len(self._loans) >= self._most:
+            raise Overloaded(f"at most {self._most} may read from this engine at a time")
+        self._followers.add(follower)
+        try:
+            yield follower
+        finally:
+            self._followers.discard(follower)
+            follower.close()
+            self._loop.command(partial(self._following.forget, follower))
+
+    @contextmanager
+    def _waiting(self, follower: Follower, seconds: float) -> Iterator[None]:
+        """For so long, a sequence may come that computes what the follower wants."""
+        follower.is_patient = seconds > 0 and not self._is_leaving
+
+        def hurry() -> None:
+            follower.is_patient = False
+            self._loop.command(self._following.after_step)
+
+        timer = asyncio.get_running_loop().call_later(seconds, hurry)
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    @contextmanager
+    def _impatient(self) -> Iterator[None]:
+        """Cancels the task that takes too long for what it was given."""
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101  # readers are tasks
+        timer = asyncio.get_running_loop().call_later(self._stall_s, task.cancel)
+        try:
+            yield
+        finally:
+            timer.cancel()

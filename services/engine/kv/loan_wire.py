@@ -1,0 +1,63 @@
+"""Loans of blocks between their messages and the domain's values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tokenway.kv.v1 import kv_pb2 as pb
+
+from services.engine.kv.copies import LentBlock
+from services.engine.kv.lending import Found
+from services.engine.kv.loan_requests import Chain, Fetch, Lookup, Release
+
+MESSAGE_BYTES = 2**20
+"""Bytes of blocks in one message."""
+
+
+def lookup_from(request: pb.LookupRequest) -> Lookup:
+    return Lookup(
+        chain=Chain.parsed(request.kv_layout_id, request.addresses),
+        lease_ms=request.lease_ms if request.HasField("lease_ms") else None,
+    )
+
+
+def fetch_from(request: pb.FetchRequest) -> Fetch:
+    return Fetch(
+        chain=Chain.parsed(request.kv_layout_id, request.addresses), wait_ms=request.wait_ms
+    )
+
+
+def release_from(request: pb.ReleaseRequest) -> Release:
+    return Release(lease_id=request.lease_id, incarnation=request.incarnation)
+
+
+def lookup_response(found: Found, incarnation: int) -> pb.LookupResponse:
+    response = pb.LookupResponse(found=found.blocks, incarnation=incarnation)
+    if found.loan is not None:
+        response.lease.id = found.loan.id
+        response.lease.expires_ms = found.loan.expires_ms
+    return response
+
+
+def fetch_responses(blocks: Sequence[LentBlock], incarnation: int) -> Iterator[pb.FetchResponse]:
+    """Messages of at most MESSAGE_BYTES; a large block goes over several."""
+    parts: list[pb.BlockPart] = []
+    room = MESSAGE_BYTES
+    for block in blocks:
+        for part in _parts(block):
+            if len(part.data) > room:
+                yield pb.FetchResponse(incarnation=incarnation, parts=parts)
+                parts, room = [], MESSAGE_BYTES
+            parts.append(part)
+            room -= len(part.data)
+    yield pb.FetchResponse(incarnation=incarnation, parts=parts)
+
+
+def _parts(block: LentBlock) -> Iterator[pb.BlockPart]:
+    payload, size = block.payload, len(block.payload)
+    for at in range(0, size, MESSAGE_BYTES):
+        data = bytes(payload[at : at + MESSAGE_BYTES])
+        is_last = at + len(data) == size
+        yield pb.BlockPart(
+            index=block.index, data=data, checksum=block.checksum if is_last else None
+        )
