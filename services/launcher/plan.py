@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from services.engine.kv.cache_settings import CacheSettings
+from services.engine.kv.cache_settings import CacheSettings, EmbeddedSettings
 from services.engine.settings import ALIASES as ENGINE_ALIASES
 from services.engine.settings import EngineSettings
 from services.launcher.child import Launch
 from services.launcher.environment import environment_for
+from services.launcher.kv_folder import can_hold
 from services.launcher.up_options import UpOptions
 from services.shared.config import load, read_settings_file
 
@@ -27,6 +28,7 @@ THREADS = "TOKENWAY_EXECUTOR__THREADS"
 MODEL_PATH = "TOKENWAY_EXECUTOR__MODEL_PATH"
 ROLE = "TOKENWAY_EXECUTOR__ROLE"
 CACHE_TYPE = "TOKENWAY_CACHE__TYPE"
+CACHE_PATH = "TOKENWAY_CACHE__EMBEDDED__PATH"
 SETTLE_S = "TOKENWAY_SERVICE__LIMITS__SETTLE_S"
 DRAIN_S = "TOKENWAY_SERVICE__LIMITS__DRAIN_TIMEOUT_S"
 
@@ -84,6 +86,18 @@ class Plan:
         path = self._path("engine")
         return load(EngineSettings, path, self.engine(0).environ, ENGINE_ALIASES).cache
 
+    def unusable_folder(self) -> Path | None:
+        """The folder that engines share unless somebody says more, if nothing can be written there.
+
+        An engine that is told to use it would not start.
+        """
+        filed = _key(self._file("engine"), "cache")
+        if self.environ.get(CACHE_TYPE) or _key(filed, "type") is not None:
+            return None
+        named = self.environ.get(CACHE_PATH) or _key(filed, "embedded", "path")
+        folder = Path(named) if isinstance(named, str) else EmbeddedSettings().path
+        return None if can_hold(folder) else folder
+
     def router(self, engines: Sequence[str]) -> Launch:
         """Args: addresses of the engines."""
         port = _number(self.options.router_port, _key(self._file("router"), "server", "port"), 9000)
@@ -138,8 +152,9 @@ class Plan:
 
     def _sharing(self) -> dict[str, str]:
         """The engines of a machine share what they have computed, where nothing else is said."""
-        filed = _key(self._file("engine"), "cache", "type")
-        return {CACHE_TYPE: "embedded"} if filed is None else {}
+        if _key(self._file("engine"), "cache", "type") is not None:
+            return {}
+        return {CACHE_TYPE: "none" if self.unusable_folder() else "embedded"}
 
     def _path(self, service: str) -> Path | None:
         folder = self.options.config_dir

@@ -7,7 +7,7 @@ import shlex
 
 from tokenway.engine.v1 import engine_pb2, engine_pb2_grpc
 
-from services.engine.kv.cache_settings import CacheSettings, CacheType
+from services.engine.kv.cache_settings import CacheType
 from services.launcher.fleet import Addresses
 from services.launcher.plan import Plan
 from services.launcher.up_options import UpOptions
@@ -33,7 +33,7 @@ async def summary(addresses: Addresses, plan: Plan) -> str:
         f"model    {engine.model} ({engine.model_fingerprint[:12]}) on {engine.device}",
         f"context  {engine.context_length} tokens, vocabulary {engine.vocabulary_size}",
         f"blocks   {load.total_blocks} of {engine.block_size} tokens per engine: {kept} tokens",
-        f"cache    {_cache(stats.type, plan.cache())}",
+        f"cache    {_cache(stats.type, plan)}",
         f"threads  {plan.threads()} per engine, {_engines(plan.options)}",
         f"ports    http {addresses.http}, grpc {addresses.grpc}, router {addresses.router}, "
         f"engine {', '.join(addresses.engines)}, metrics {', '.join(addresses.metrics)}",
@@ -47,13 +47,14 @@ def _engines(options: UpOptions) -> str:
     return f"{options.engines} engines: {options.replicas} decode, {options.prefill} prefill"
 
 
-def _cache(told: str, settings: CacheSettings) -> str:
-    """Where blocks are kept, by the engine's word.
+def _cache(told: str, plan: Plan) -> str:
+    """Where blocks are kept.
 
     Args:
-        told: its type.
-        settings: what it was asked to use.
+        told: its type, by the engine's word.
+        plan: what the engine was asked to use.
     """
+    settings = plan.cache()
     if told != settings.type:
         return f"{told}, since {settings.type} cannot be used: the engine's log tells why"
     match settings.type:
@@ -62,7 +63,8 @@ def _cache(told: str, settings: CacheSettings) -> str:
         case CacheType.DISTRIBUTED:
             return f"distributed on {', '.join(settings.distributed.nodes)}"
         case CacheType.NONE:
-            return "none"
+            folder = plan.unusable_folder()
+            return "none" if folder is None else f"none, since {folder} cannot be written"
 
 
 def _request(address: str, model: str) -> str:

@@ -64,6 +64,17 @@ def test_engines_share_what_they_computed_unless_somebody_says_how(config_dir: P
     assert filed.cache().type is CacheType.NONE
 
 
+def test_a_folder_that_takes_no_file_is_left_alone_unless_somebody_insists(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    folder = tmp_path / "file" / "kv"
+    bad = {"TOKENWAY_CACHE__EMBEDDED__PATH": str(folder)}
+    assert plan(**bad).unusable_folder() == folder
+    assert plan(**bad).cache().type is CacheType.NONE
+    insisting = plan(**bad, TOKENWAY_CACHE__TYPE="embedded")
+    assert insisting.unusable_folder() is None
+    assert insisting.cache().type is CacheType.EMBEDDED
+
+
 def test_engines_that_prefill_come_after_those_that_decode() -> None:
     role, port = "TOKENWAY_EXECUTOR__ROLE", "TOKENWAY_SERVER__PORT"
     assert role not in plan("--replicas", "2").engine(1).environ

@@ -145,6 +145,13 @@ def test_a_cache_that_cannot_be_used_stops_nothing_and_is_told(folder: Path) -> 
     assert told in run.said
 
 
+def test_a_folder_that_cannot_be_written_stops_nothing_and_is_told(folder: Path) -> None:
+    path = folder / "small-model" / "config.json" / "kv"
+    with up(folder, TOKENWAY_CACHE__EMBEDDED__PATH=str(path)) as run:
+        run.until("Ctrl-C stops all")
+    assert f"cache    none, since {path} cannot be written\n" in run.said
+
+
 def test_what_dies_is_started_again_where_it_was_and_that_is_said(folder: Path) -> None:
     with up(folder) as run:
         run.until("Ctrl-C stops all")
