@@ -21,50 +21,11 @@ from services.engine.nvml import DeviceMonitor
 from services.engine.parts import Parts
 from services.engine.scheduler import Limits, Scheduler
 from services.engine.stopping import Stopper
-from services.shared.stream.events import (
-    Accepted,
-    Cancel,
-    Event,
-    Failed,
-    Finished,
-    Tokens,
-)
 from services.shared.stream.generation import Generation
 from services.shared.stream.load import ReplicaState
-from services.shared.stream.source import Submission
 from services.shared.tasks import Tasks
+from tests.engine.asked import Asked, ask
 from tests.engine.harness import LIMITS, TIMEOUT_MS
-
-
-@dataclass(eq=False)
-class Asked:
-    """A generation that was submitted, and what became of it."""
-
-    cancel: Cancel
-    events: list[Event]
-    ended: asyncio.Event
-
-    @property
-    def accepted(self) -> Accepted:
-        first = self.events[0]
-        assert isinstance(first, Accepted)
-        return first
-
-    @property
-    def ids(self) -> list[int]:
-        return [one for event in self.events if isinstance(event, Tokens) for one in event.ids]
-
-    @property
-    def end(self) -> Finished | Failed:
-        last = self.events[-1]
-        assert isinstance(last, (Finished, Failed))
-        return last
-
-    async def finished(self) -> Finished:
-        await self.ended.wait()
-        end = self.end
-        assert isinstance(end, Finished), end
-        return end
 
 
 @dataclass(eq=False)
@@ -75,16 +36,7 @@ class Bed:
     figures: Figures = field(default_factory=new_figures)
 
     def ask(self, generation: Generation) -> Asked:
-        events: list[Event] = []
-        ended = asyncio.Event()
-
-        def sink(event: Event) -> None:
-            events.append(event)
-            if isinstance(event, (Finished, Failed)):
-                ended.set()
-
-        cancel = self.engine.submit(Submission(generation, "", sink))
-        return Asked(cancel, events, ended)
+        return ask(self.engine, generation)
 
     async def finish(self, *generations: Generation) -> list[Asked]:
         """Asks all at once and waits until they have finished."""

@@ -14,8 +14,9 @@ from services.engine.kv.record import Payload
 from services.shared.errors import Code
 from services.shared.stream.events import CachedTokens, CancelReason, Failed
 from services.shared.stream.generation import Generation, QualityOfService
+from tests.engine.asked import Asked
 from tests.engine.harness import simulated
-from tests.engine.kv.filling_bed import Asked, Bed, filling
+from tests.engine.kv.filling_bed import Bed, filling
 from tests.engine.kv.stock import Stock, computed_blocks
 from tests.engine.kv.test_filling import generation, outputs
 from tests.waiting import until
