@@ -110,6 +110,8 @@ class Asked:
         self._note("accepted", seed=event.seed)
         if event.cached_tokens.device:
             self._judge.saw("cached tokens")
+        if event.cached_tokens.peer:
+            self._judge.saw("cached tokens of a peer")
         self.accepted = event
         rules = self._rules
         self._oracle = Oracles(self.generation, event.seed, rules.context_length, rules.versions)

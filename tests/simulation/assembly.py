@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 
 from services.engine.admission import Admission as EngineAdmission
@@ -14,7 +15,7 @@ from services.engine.blocks import BlockPool
 from services.engine.collector import Collector
 from services.engine.engine import Engine
 from services.engine.grammar_queue import Done, GrammarQueue
-from services.engine.loop import EngineLoop, Results
+from services.engine.loop import Results
 from services.engine.nvml import DeviceMonitor
 from services.engine.scheduler import Limits, Scheduler
 from services.engine.sequence import Sequence
@@ -30,27 +31,28 @@ from services.router.fleet.replica import Replica
 from services.router.fleet.watch import watching
 from services.router.relay.relay import Relay
 from services.router.relay.retry_budget import RetryBudget
-from services.router.status import Identity, Status
+from services.router.status import Identity, Role, Status
 from services.shared.stream.blocks import BlockEvents
 from services.shared.stream.events import Cancel
 from services.shared.stream.generation import Generation
 from services.shared.stream.load import Load
 from services.shared.stream.source import Submission
 from tests.simulation.automaton import Automaton
-from tests.simulation.engine import Parts
+from tests.simulation.caches import LAYOUT, Caches
+from tests.simulation.engine import DrivenLoop, Parts
 from tests.simulation.kv import KvRunner
-from tests.simulation.legs import Counts
+from tests.simulation.kv_wires import KvWires
 from tests.simulation.life_clock import LifeClock
 from tests.simulation.notes import Notes
 from tests.simulation.oracle import END_OF_TEXT_IDS, VOCABULARY
 from tests.simulation.parameters import EngineParameters
 from tests.simulation.requests import MODEL
 from tests.simulation.router_rules import RouterRules
+from tests.simulation.sent import Counts
 from tests.simulation.session import Session
 from tests.simulation.virtual_time import VirtualLoop
 
 TIMEOUT_MS = 600_000
-LAYOUT = "layout"
 
 
 def identity(parameters: EngineParameters, version: str) -> Identity:
@@ -61,6 +63,7 @@ def identity(parameters: EngineParameters, version: str) -> Identity:
         tokenizer_fingerprint="words",
         layout_id=LAYOUT,
         block_size=parameters.block_size,
+        role=parameters.role,
     )
 
 
@@ -100,11 +103,24 @@ class _NoCollector(Collector):
         """Nor are they when it rests."""
 
 
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What an engine has around it.
+
+    Args:
+        wrong: told what is not as it must be.
+        wires: to the other engines.
+    """
+
+    random: Random
+    wrong: Callable[[str], None]
+    wires: KvWires
+
+
 def engine_parts(
     parameters: EngineParameters,
     version: str,
-    random: Random,
-    wrong: Callable[[str], None],
+    around: Around,
     publish: Callable[[Results], None],
 ) -> Parts:
     """An engine whose step loop is called step by step, on the event loop's thread."""
@@ -118,15 +134,28 @@ def engine_parts(
     )
     stopper = Stopper(END_OF_TEXT_IDS, parameters.context_length)
     pool = BlockPool(parameters.blocks, parameters.block_size)
-    runner = KvRunner(pool, version, stopper, wrong)
+    runner = KvRunner(pool, version, stopper, around.wrong)
     limits = Limits(max_batch_size=parameters.max_batch_size, token_budget=parameters.token_budget)
     scheduler = Scheduler(pool, limits)
-    steps = EngineLoop(scheduler, runner, stopper, publish)
+    steps = DrivenLoop(scheduler, runner, stopper, publish)
     steps.collector = _NoCollector()
+    caches = None
+    if parameters.peers is not None:
+        crashed = partial(_crashed, around.wrong)
+        caches = Caches(steps, runner, parameters.peers, around.wires, crashed)
     engine = Engine(
-        _Seeds(model, random), steps, DeviceMonitor(0), parameters.max_concurrency, _Automata()
+        _Seeds(model, around.random),
+        steps,
+        DeviceMonitor(0),
+        parameters.max_concurrency,
+        _Automata(),
+        entry=None if caches is None else caches.filler,
     )
-    return Parts(engine, steps, BlockFeed(steps), runner)
+    return Parts(engine, steps, BlockFeed(steps), runner, caches)
+
+
+def _crashed(wrong: Callable[[str], None], name: str, error: Exception) -> None:
+    wrong(f"{name} ended by {error!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +182,7 @@ class Router:
             health=rules.health,
             room=rules.queue.room(),
             long_prompt_tokens=rules.balancing.long_prompt_tokens,
+            prefill=rules.prefill,
         )
         self.fleet = Fleet(clock, fleet_rules, self._pump)
         balancer = Balancer(rules.balancing.comparison(random.randbytes(16)), versions)
@@ -197,6 +227,13 @@ class Router:
     def cached_at(self, name: str, generation: Generation) -> int:
         """Tokens that are known to be cached of a generation."""
         return self.fleet.index.cached_tokens(demand_of(generation, 1)).get(name, 0)
+
+    def whole_at(self, name: str, generation: Generation) -> int:
+        """Tokens in whole blocks before the last token of a generation."""
+        layout = self.fleet.index.layout(name)
+        size = 1 if layout is None else layout.block_size
+        tokens = len(generation.prompt_ids) + len(generation.generated_ids)
+        return (tokens - 1) // size * size
 
     def known_blocks(self, name: str) -> set[bytes]:
         """Addresses that are known to be found at a replica."""
@@ -247,6 +284,7 @@ class Router:
             and not one.refuses
             and one.weight > 0
             and one.lanes == frozenset(Lane)
+            and one.role is not Role.PREFILL
             and self.fleet.rules.versions.takes_new(one.identity.version)
         ]
         return bool(idle) and any(

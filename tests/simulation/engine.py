@@ -7,21 +7,44 @@ from dataclasses import dataclass, replace
 
 from services.engine.block_feed import BlockFeed
 from services.engine.engine import Engine
-from services.engine.loop import EngineLoop, Results
+from services.engine.loop import Command, EngineLoop, Results
 from services.shared.stream.load import Load, ReplicaState
+from tests.simulation.caches import Caches
 from tests.simulation.kv import KvRunner
 from tests.simulation.parameters import EngineParameters
 from tests.simulation.virtual_time import VirtualLoop
 
+COMMANDS_S = 0.0001
+"""How long commands take where nothing is computed."""
+
+
+class DrivenLoop(EngineLoop):
+    """Tells when a command has come; the real one's thread waits for that.
+
+    Attributes:
+        on_command: called after each.
+    """
+
+    on_command: Callable[[], None] = staticmethod(lambda: None)
+
+    def command(self, command: Command) -> None:
+        super().command(command)
+        self.on_command()
+
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The real parts of an engine, over a runner that computes hashes."""
+    """The real parts of an engine, over a runner that computes hashes.
+
+    Args:
+        caches: None where it has its pool alone.
+    """
 
     engine: Engine
-    steps: EngineLoop
+    steps: DrivenLoop
     blocks: BlockFeed
     runner: KvRunner
+    caches: Caches | None = None
 
 
 Assemble = Callable[[Callable[[Results], None]], Parts]
@@ -49,6 +72,7 @@ class Process:
         self.dead = False
         self.leaving = False
         self.on_step: Callable[[], None] = lambda: None
+        self.parts.steps.on_command = self.drive
         loop.call_later(parameters.startup_s, self._ready)
 
     @property
@@ -61,6 +85,8 @@ class Process:
 
     def end(self) -> None:
         self.dead = True
+        if self.parts.caches is not None:
+            self.parts.caches.end()
 
     def drive(self) -> None:
         """There may be something to do."""
@@ -89,6 +115,8 @@ class Process:
         self.parts.steps.step()
         parameters = self._parameters
         self._step_s = parameters.step_s + parameters.token_s * self.parts.runner.tokens
+        if self.parts.steps.scheduler.idle and not self.parts.runner.tokens:
+            self._step_s = COMMANDS_S
         self._step_s *= self.slowness
         self._loop.call_later(self._step_s, self._end)
 

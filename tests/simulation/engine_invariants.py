@@ -7,7 +7,7 @@ from tests.simulation.judge import Judge
 
 
 def check_blocks(host: EngineHost, judge: Judge) -> None:
-    """Each block is free, owned or cached, and the owners are the sequences."""
+    """Each block is free, owned, leased or cached, and the owners are the sequences."""
     if host.process is None:
         return
     scheduler = host.process.parts.steps.scheduler
@@ -18,17 +18,26 @@ def check_blocks(host: EngineHost, judge: Judge) -> None:
             owners[block] += 1
         if sequence.preemptions:
             judge.saw("a preemption")
+    _check_sums(host, judge, pool.count - owners.count(0))
     if owners != pool._owners:
         text = f"owners are {pool._owners} instead of {owners}"
-        judge.broken("blocks add up", f"{host.name}: {text}")
-    owned = pool.count - owners.count(0)
-    if pool.free + owned + pool.cached != pool.count:
-        text = f"{pool.free} free, {owned} owned, {pool.cached} cached of {pool.count}"
         judge.broken("blocks add up", f"{host.name}: {text}")
     known = pool.count - pool._address_of.count(None)
     if known != len(pool._block_at):
         text = f"{known} blocks have an address, {len(pool._block_at)} can be found"
         judge.broken("blocks add up", f"{host.name}: {text}")
+
+
+def _check_sums(host: EngineHost, judge: Judge, owned: int) -> None:
+    if host.process is None:
+        return
+    pool = host.process.parts.steps.scheduler.pool
+    if pool.free + owned + pool.leased + pool.cached != pool.count:
+        text = f"{pool.free} free, {owned} owned, {pool.leased} leased, {pool.cached} cached"
+        judge.broken("blocks add up", f"{host.name}: {text} of {pool.count}")
+    if pool.leased:
+        judge.saw("leased blocks")
+        _audit(host, judge)
 
 
 def check_idle(host: EngineHost, judge: Judge) -> None:
@@ -42,4 +51,18 @@ def check_idle(host: EngineHost, judge: Judge) -> None:
         judge.broken("nothing is left", text)
     pool = steps.scheduler.pool
     if pool.free + pool.cached != pool.count:
-        judge.broken("nothing is left", f"{host.name}: blocks are owned")
+        judge.broken("nothing is left", f"{host.name}: blocks are owned or leased")
+    _audit(host, judge)
+    caches = host.process.parts.caches
+    if caches is not None and (caches.fills or caches.readers):
+        text = f"{host.name}: {caches.fills} fills, {caches.readers} readers"
+        judge.broken("nothing is left", text)
+
+
+def _audit(host: EngineHost, judge: Judge) -> None:
+    """The pool's own look at its books."""
+    if host.process is not None:
+        try:
+            host.process.parts.steps.scheduler.pool.audit()
+        except AssertionError as error:
+            judge.broken("blocks add up", f"{host.name}: {error}")

@@ -96,8 +96,10 @@ class Life:
         self.legs = Legs(loop.time, judge)
         self.router = Router(loop, random, self.notes, rules)
         self.legs.cached_at = self.router.cached_at
+        self.legs.whole_at = self.router.whole_at
         self.sessions: dict[str, Session] = {}
         self.hosts: dict[str, Replica] = {}
+        self.legs.knows = self.sessions.__contains__
         self._sinks: dict[int, Callable[[Event], None]] = {}
         self._next = 0
         self._dismissed: dict[str, None] = {}

@@ -10,8 +10,8 @@ from tests.simulation.assembly import ReplicaFigures
 from tests.simulation.engine_host import EngineHost
 from tests.simulation.front import Life
 from tests.simulation.judge import Judge
-from tests.simulation.legs import NOTHING, Counts
 from tests.simulation.notice import SWEEP_S, Notice
+from tests.simulation.sent import NOTHING, Counts
 
 
 class RouterInvariants:
@@ -30,6 +30,7 @@ class RouterInvariants:
         figures = list(self._life.router.replicas())
         legs = self._life.legs
         real = legs.counts() if legs.is_settled else None
+        legs.check()
         for one in figures:
             self._judge.saw(f"status {one.status}")
             self._check_counts(one, real)

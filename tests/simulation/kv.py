@@ -28,6 +28,7 @@ class KvRunner:
         wrong: told when a sequence reads something else.
 
     Attributes:
+        blocks: what they hold.
         tokens: that the last step computed.
     """
 
@@ -42,7 +43,7 @@ class KvRunner:
         self._size = pool.size
         self._stopper = stopper
         self._wrong = wrong
-        self._blocks: Blocks = [[None] * pool.size for _ in range(pool.count)]
+        self.blocks: Blocks = [[None] * pool.size for _ in range(pool.count)]
         self._chains: dict[int, list[int]] = {}
         self.tokens = 0
 
@@ -67,11 +68,11 @@ class KvRunner:
         chain = self._chain(sequence)
         for index in range(sequence.computed, sequence.computed + count):
             block, slot = divmod(index, self._size)
-            self._blocks[sequence.blocks[block]][slot] = chain[index]
+            self.blocks[sequence.blocks[block]][slot] = chain[index]
 
     def _draw(self, sequence: state.Sequence) -> Draw:
         chain = self._chain(sequence)
-        read = [slot for block in sequence.blocks for slot in self._blocks[block]][: len(chain)]
+        read = [slot for block in sequence.blocks for slot in self.blocks[block]][: len(chain)]
         if read != chain:
             request_id = sequence.generation.request_id
             self._wrong(f"the blocks of {request_id} hold the content of another sequence")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from random import Random
 
-from tests.simulation.assembly import engine_parts, identity
+from tests.simulation.assembly import Around, engine_parts, identity
 from tests.simulation.cluster import ClusterHost
 from tests.simulation.engine import Process
 from tests.simulation.engine_host import EngineHost
@@ -15,6 +15,7 @@ from tests.simulation.engine_invariants import check_blocks, check_idle
 from tests.simulation.front import Front, Life
 from tests.simulation.invariants import RouterInvariants
 from tests.simulation.judge import Judge
+from tests.simulation.kv_wires import KvWires, Lender
 from tests.simulation.network import Line
 from tests.simulation.parameters import EngineParameters, WorldParameters
 from tests.simulation.virtual_time import VirtualLoop
@@ -33,6 +34,7 @@ class Machines:
         fronts: of all routers, the edge first.
         hosts: of all engines.
         reached: what is behind each router.
+        wires: between the engines.
     """
 
     def __init__(
@@ -52,6 +54,9 @@ class Machines:
         self.edge = Front("edge", self._begin)
         self.fronts = [self.edge]
         self.reached: dict[str, list[Machine]] = {self.edge.name: []}
+        self.wires = KvWires(
+            loop, random("kv"), parameters.delay_s, self._lender, self._is_reachable
+        )
 
     def start(self) -> None:
         """All processes begin."""
@@ -66,12 +71,13 @@ class Machines:
 
     def add_engine(self, parameters: EngineParameters, front: Front) -> None:
         """A new engine, which the router knows from now on."""
-        name = f"engine-{len(self.hosts)}"
+        name = f"engine-{len(self.hosts)}:1"
         random = self._random(name)
 
         def start(version: str) -> Process:
             wrong = partial(self._judge.broken, "blocks hold what is theirs")
-            parts = partial(engine_parts, parameters, version, random, wrong)
+            around = Around(random, wrong, self.wires)
+            parts = partial(engine_parts, parameters, version, around)
             process = Process(self._loop, parameters, parts)
             process.on_step = partial(self._stepped, host)
             return process
@@ -113,6 +119,20 @@ class Machines:
         await asyncio.sleep(IDLE_S)
         if timers := self._loop.timers():
             self._judge.broken("nothing is left", f"{len(timers)} timers, as {timers[0]}")
+
+    def host(self, name: str) -> EngineHost | None:
+        """Where the engine of a name runs; None where nobody is called so."""
+        return next((host for host in self.hosts if host.name == name), None)
+
+    def _lender(self, name: str) -> Lender | None:
+        host = self.host(name)
+        if host is None or host.process is None:
+            return None
+        return host.process.parts.caches
+
+    def _is_reachable(self, name: str) -> bool:
+        host = self.host(name)
+        return host is None or host.line.is_open
 
     def _check_rest(self, front: Front) -> None:
         if front.life is None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
+from services.engine.kv.cache_settings import PeerSettings
 from services.router.demand import Lane
+from services.router.status import Role
 from tests.simulation.parameters import (
     ClientParameters,
     EngineParameters,
@@ -32,7 +34,7 @@ def mixed_world(seed: int) -> WorldParameters:
     weights = {f"tenant-{n}": random.choice((1, 1, 2, 4)) for n in range(random.randint(1, 4))}
     return WorldParameters(
         seed=seed,
-        engines=tuple(replace(one, context_length=context_length) for one in engines),
+        engines=_sorted(seed, [replace(one, context_length=context_length) for one in engines]),
         clients=_clients(random, list(weights), duration_s),
         requests=Mix(max_tokens=random.choice((8, 24, 64))),
         rules=rules_of(Random(f"rules {seed}"), weights, {one.version for one in engines}),
@@ -41,6 +43,27 @@ def mixed_world(seed: int) -> WorldParameters:
         has_faults=random.random() > 0.1,
         clusters=clusters,
         is_looped=clusters > 0 and random.random() < 0.4,
+    )
+
+
+def _sorted(seed: int, engines: list[EngineParameters]) -> tuple[EngineParameters, ...]:
+    """In half of the worlds most engines fetch from each other; most of these have roles."""
+    random = Random(f"roles {seed}")
+    if random.random() < 0.5:
+        return tuple(engines)
+    roles = random.choice(((Role.BOTH,), tuple(Role), (Role.PREFILL, Role.DECODE)))
+    rules = peers_of(random)
+    return tuple(
+        replace(one, role=random.choice(roles), peers=rules if random.random() < 0.9 else None)
+        for one in engines
+    )
+
+
+def peers_of(random: Random) -> PeerSettings:
+    return PeerSettings(
+        patience_s=random.choice((0.1, 0.5, 2)),
+        arrival_s=random.choice((0, 0.05, 0.2)),
+        fetches=random.choice((1, 2, 16)),
     )
 
 

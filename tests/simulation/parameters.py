@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from services.engine.kv.cache_settings import PeerSettings
 from services.router.demand import Lane
+from services.router.status import Role
 from tests.simulation.router_rules import RouterRules
 
 
@@ -18,6 +20,8 @@ class EngineParameters:
         coalesce_s: how long events wait for others to go with them.
         startup_s: from the start of the process until it is ready.
         pool: the only lane that it takes where another has the other lane; None for both.
+        role: what it is for.
+        peers: how it fetches from other engines and lends to them; None where it does not.
     """
 
     blocks: int
@@ -32,6 +36,8 @@ class EngineParameters:
     token_budget: int
     max_concurrency: int
     pool: Lane | None
+    role: Role = Role.BOTH
+    peers: PeerSettings | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,6 +83,7 @@ class WorldParameters:
         delay_s: of the network, on average.
         clusters: routers that are replicas of the first and have engines of their own.
         is_looped: the first is, by a mistake, a replica of the last of these.
+        faults: the only ones that there may be; None for any.
     """
 
     seed: int
@@ -89,6 +96,7 @@ class WorldParameters:
     has_faults: bool
     clusters: int = 0
     is_looped: bool = False
+    faults: frozenset[str] | None = None
 
     @property
     def context_length(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from random import Random
+from zlib import crc32
 
 from services.shared.errors import Code
 from services.shared.stream.generation import (
@@ -21,6 +22,8 @@ from tests.simulation.oracle import VOCABULARY
 
 MODEL = "hashes"
 PREFIXES = 4
+ELSEWHERE = "elsewhere:1"
+"""A peer that some callers name, and of which no engine may hear."""
 
 
 class Requests:
@@ -50,7 +53,8 @@ class Requests:
             cache=_cache(random),
             constraint=word_of(random.randint(1, 12)) if random.random() < 0.15 else None,
             routing=RoutingHints(
-                session_key=f"session-{random.randrange(3)}" if random.random() < 0.3 else None
+                session_key=f"session-{random.randrange(3)}" if random.random() < 0.3 else None,
+                prefill_peer=ELSEWHERE if crc32(name.encode()) % 8 == 0 else None,
             ),
         )
         if random.random() < 0.04:

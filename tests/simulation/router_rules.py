@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from services.router.admission.queue_settings import QueueSettings, TenantWeight
@@ -12,6 +12,7 @@ from services.router.balancing.balancing_settings import BalancingSettings
 from services.router.balancing.policies import PolicyName
 from services.router.balancing.versions import VersionShare
 from services.router.fleet.health import HealthRules
+from services.router.fleet.prefill_rules import PrefillRules
 from services.router.relay.retry_budget import RetryRules
 from tests.simulation.versions import VERSIONS
 
@@ -24,6 +25,7 @@ class RouterRules:
     queue: QueueSettings
     retry: RetryRules
     balancing: BalancingSettings
+    prefill: PrefillRules = field(default_factory=PrefillRules)
 
 
 def rules_of(
@@ -38,6 +40,7 @@ def rules_of(
         queue=_queue(random, weights),
         retry=_retry(random),
         balancing=replace(balancing_of(random), versions=_canary(random, versions)),
+        prefill=prefill_of(random),
     )
 
 
@@ -77,6 +80,12 @@ def balancing_of(random: Random) -> BalancingSettings:
     return BalancingSettings(
         policy=random.choice(list(PolicyName)),
         long_prompt_tokens=random.choice((32, 128, 4096)),
+    )
+
+
+def prefill_of(random: Random) -> PrefillRules:
+    return PrefillRules(
+        threshold_tokens=random.choice((0, 4, 16, 32)), peer_tokens=random.choice((0, 4, 16))
     )
 
 

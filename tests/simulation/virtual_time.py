@@ -9,14 +9,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import Context
 from functools import partial
-from typing import TypeVarTuple, Unpack
+from typing import TypeVar, TypeVarTuple, Unpack
 
+T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 START_S = 1000.0
 """Where time begins; not at 0, so that a time is never mistaken for none."""
 
 WALL_S = 1_800_000_000.0
+
+THREAD_S = 0.0003
+"""How long a worker thread takes for what it is given."""
 
 
 class _NothingToWaitFor:
@@ -83,6 +87,28 @@ class VirtualLoop(asyncio.BaseEventLoop):
         heapq.heappush(self._scheduled, timer)
         timer._scheduled = True
         return timer
+
+    def run_in_executor(
+        self,
+        executor: object,
+        func: Callable[[Unpack[Ts]], T],
+        *args: *Ts,
+    ) -> asyncio.Future[T]:
+        """A thread's work: it ends a little later, whoever waits for it."""
+        del executor
+        done: asyncio.Future[T] = self.create_future()
+        self.call_later(THREAD_S, self._work, done, partial(func, *args))
+        return done
+
+    def _work(self, done: asyncio.Future[T], work: Callable[[], T]) -> None:
+        try:
+            result = work()
+        except Exception as error:  # noqa: BLE001  # raised to who waits, as a thread's would be
+            if not done.done():
+                done.set_exception(error)
+        else:
+            if not done.done():
+                done.set_result(result)
 
     def timers(self) -> list[asyncio.TimerHandle]:
         """Calls that are still to come."""
