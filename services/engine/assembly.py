@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import grpc
 from tokenway.engine.v1 import engine_pb2, engine_pb2_grpc
+from tokenway.kv.v1 import kv_pb2, kv_pb2_grpc
 from tokenway.stream.v1 import stream_pb2, stream_pb2_grpc
 
 from services.engine.admission import Admission
@@ -17,6 +18,7 @@ from services.engine.engine import Engine
 from services.engine.grammar_queue import GrammarQueue
 from services.engine.kv.cache_settings import Sharing
 from services.engine.kv.caches import Caches, open_caches
+from services.engine.kv.servicer import KvServicer
 from services.engine.loop import EngineLoop, Results
 from services.engine.nvml import DeviceMonitor
 from services.engine.parts import Parts
@@ -29,7 +31,11 @@ from services.shared.stream.source import BlockSource
 
 SERVICES = tuple(
     module.DESCRIPTOR.services_by_name[name].full_name
-    for module, name in ((stream_pb2, "TokenStreamService"), (engine_pb2, "EngineService"))
+    for module, name in (
+        (stream_pb2, "TokenStreamService"),
+        (engine_pb2, "EngineService"),
+        (kv_pb2, "KvService"),
+    )
 )
 
 
@@ -47,8 +53,9 @@ class Assembly:
         source = TokenStreamServicer(self.engine, blocks or BlockFeed(self.loop))
         stream_pb2_grpc.add_TokenStreamServiceServicer_to_server(source, server)
         engine_pb2_grpc.add_EngineServiceServicer_to_server(
-            EngineServicer(self.engine, self.identity), server
+            EngineServicer(self.engine, self.caches, self.identity), server
         )
+        kv_pb2_grpc.add_KvServiceServicer_to_server(KvServicer(self.caches.lending), server)
 
 
 @asynccontextmanager

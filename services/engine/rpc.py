@@ -12,8 +12,9 @@ from tokenway.engine.v1 import engine_pb2_grpc as rpc
 
 from services.engine.admission import ServedModel
 from services.engine.engine import Engine
+from services.engine.kv.cache_stats import stats_of
+from services.engine.kv.caches import Caches
 from services.engine.settings import Role
-from services.shared.errors import FailedPrecondition
 from services.shared.stream.load_wire import load_of
 
 if TYPE_CHECKING:
@@ -45,8 +46,9 @@ class Identity:
 
 
 class EngineServicer(rpc.EngineServiceServicer):
-    def __init__(self, engine: Engine, identity: Identity) -> None:
+    def __init__(self, engine: Engine, caches: Caches, identity: Identity) -> None:
         self._engine = engine
+        self._caches = caches
         self._identity = identity
 
     async def Describe(self, request: pb.DescribeRequest, context: Context) -> pb.DescribeResponse:
@@ -80,27 +82,19 @@ class EngineServicer(rpc.EngineServiceServicer):
     async def SetServiceCache(
         self, request: pb.SetServiceCacheRequest, context: Context
     ) -> pb.SetServiceCacheResponse:
-        if request.enabled:
-            raise FailedPrecondition("no service cache is configured", field="enabled")
-        return pb.SetServiceCacheResponse(enabled=False)
+        await self._caches.set(enabled=request.enabled)
+        return pb.SetServiceCacheResponse(enabled=self._caches.switch.enabled)
 
     async def GetCacheStats(
         self, request: pb.GetCacheStatsRequest, context: Context
     ) -> pb.GetCacheStatsResponse:
-        load = self._engine.load()
-        idle = load.free_blocks + load.leased_blocks + load.cached_blocks
-        return pb.GetCacheStatsResponse(
-            type="none",
-            blocks=pb.BlockCounts(
-                free=load.free_blocks,
-                owned=load.total_blocks - idle,
-                leased=load.leased_blocks,
-                cached=load.cached_blocks,
-                total=load.total_blocks,
-            ),
-        )
+        return stats_of(self._caches, self._engine.load())
 
     async def FlushCache(
         self, request: pb.FlushCacheRequest, context: Context
     ) -> pb.FlushCacheResponse:
-        return pb.FlushCacheResponse(dropped_blocks=await self._engine.flush_cache())
+        return pb.FlushCacheResponse(
+            dropped_blocks=await self._engine.flush_cache(),
+            dropped_host_blocks=self._caches.flush_host(),
+            dropped_service_blocks=await self._caches.flush_service() if request.service else 0,
+        )

@@ -194,16 +194,22 @@ async def test_a_drain_out_of_time_hands_running_generations_over() -> None:
         await idle(subject)
 
 
-async def test_flush_drops_cached_blocks_and_the_service_cache_stays_off() -> None:
+async def test_flush_drops_cached_blocks() -> None:
     async with served(simulated()) as subject:
         _ = [event async for event in subject.stream.Generate(request(prompt=20))]
-        flushed = await subject.service.FlushCache(engine_pb2.FlushCacheRequest())
+        flushed = await subject.service.FlushCache(engine_pb2.FlushCacheRequest(service=True))
         assert flushed.dropped_blocks > 0
-        off = await subject.service.SetServiceCache(engine_pb2.SetServiceCacheRequest())
-        assert off.enabled is False
-        with pytest.raises(grpc.aio.AioRpcError) as refusal:
-            await subject.service.SetServiceCache(engine_pb2.SetServiceCacheRequest(enabled=True))
-        assert refusal.value.code() is grpc.StatusCode.FAILED_PRECONDITION
+        assert flushed.dropped_host_blocks == flushed.dropped_service_blocks == 0
+
+
+@pytest.mark.parametrize("enabled", [False, True])
+async def test_the_switch_is_there_without_a_service_cache(enabled: bool) -> None:
+    async with served(simulated()) as subject:
+        switched = await subject.service.SetServiceCache(
+            engine_pb2.SetServiceCacheRequest(enabled=enabled)
+        )
+        stats = await subject.service.GetCacheStats(engine_pb2.GetCacheStatsRequest())
+        assert (switched.enabled, stats.enabled, stats.type) == (enabled, enabled, "none")
 
 
 async def test_a_reader_with_a_bug_ends_alone() -> None:

@@ -7,12 +7,14 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
-from services.engine.kv.cache_settings import CacheSettings
+from services.engine.kv.cache_settings import CacheSettings, CacheType
 from services.engine.kv.device_tier import DeviceTier
-from services.engine.kv.figures import Figures, new_figures
+from services.engine.kv.figures import Figures, TierFigures, new_figures
 from services.engine.kv.filling import Filler
 from services.engine.kv.host_tier import HostTier
 from services.engine.kv.keepers import Keepers
+from services.engine.kv.lending import Lending
+from services.engine.kv.peer_supply import PeerSupply
 from services.engine.kv.service_tier import ServiceTier, open_service
 from services.engine.kv.supply import Supply
 from services.engine.kv.switch import CacheSwitch
@@ -35,13 +37,30 @@ class Caches:
     Args:
         host: None where the engine keeps no blocks of its own beyond its pool.
         service: None where there is no service cache.
+        lending: of this engine's blocks to others.
     """
 
+    type: CacheType
     switch: CacheSwitch
     figures: Figures
     filler: Filler
     host: HostTier | None
     service: ServiceTier | None
+    lending: Lending
+
+    async def set(self, *, enabled: bool) -> None:
+        """Switches what lies outside; off, no write is on its way after a second at the latest."""
+        self.switch.set(enabled=enabled)
+        if not enabled and self.service is not None:
+            await self.service.quiet()
+
+    def flush_host(self) -> int:
+        """Drops the blocks of host memory and tells how many."""
+        return 0 if self.host is None else self.host.clear()
+
+    async def flush_service(self) -> int:
+        """Drops the blocks of the service cache and tells how many; raises Unavailable."""
+        return 0 if self.service is None else await self.service.flush()
 
 
 @asynccontextmanager
@@ -63,6 +82,9 @@ async def open_caches(
         if host is not None:
             stack.callback(host.close)
             supplies.append(host)
+        peer = _peer(settings, parts, switch, figures[Tier.PEER])
+        stack.push_async_callback(peer.close)
+        supplies.append(peer)
         service = await stack.enter_async_context(
             open_service(settings, parts, loop, switch=switch, figures=figures[Tier.SERVICE])
         )
@@ -73,7 +95,15 @@ async def open_caches(
         filler = Filler(loop, parts.memory, supplies, figures=figures, switch=switch, tasks=tasks)
         stack.callback(filler.close)
         await stack.enter_async_context(tasks)
-        yield Caches(switch=switch, figures=figures, filler=filler, host=host, service=service)
+        yield Caches(
+            type=settings.type,
+            switch=switch,
+            figures=figures,
+            filler=filler,
+            host=host,
+            service=service,
+            lending=Lending(loop, parts.memory, parts.model.kv_layout_id, settings.peer),
+        )
 
 
 def _host(settings: CacheSettings, parts: Parts, figures: Figures) -> HostTier | None:
@@ -83,6 +113,13 @@ def _host(settings: CacheSettings, parts: Parts, figures: Figures) -> HostTier |
     if size < needed:
         raise BadConfig(f"cache.host_bytes must be 0 or >= {needed}, a block's bytes, got {size}")
     return HostTier(parts.memory, size, figures[Tier.HOST])
+
+
+def _peer(
+    settings: CacheSettings, parts: Parts, switch: CacheSwitch, figures: TierFigures
+) -> PeerSupply:
+    layout_id, block_bytes = parts.model.kv_layout_id, parts.memory.block_bytes
+    return PeerSupply(layout_id, block_bytes, switch, figures, settings.peer)
 
 
 def _hear_of_blocks(

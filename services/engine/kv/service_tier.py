@@ -14,6 +14,7 @@ from services.engine.kv.service_cache import ServiceCache
 from services.engine.kv.store import StoreFailed
 from services.engine.kv.stores.opening import open_store
 from services.engine.kv.switch import CacheSwitch
+from services.engine.kv.tier import Skip
 from services.engine.kv.write_behind import WriteBehind
 from services.engine.loop import EngineLoop
 from services.engine.parts import Parts
@@ -29,8 +30,18 @@ class ServiceTier:
     writer: WriteBehind
 
     async def quiet(self) -> None:
-        """Switched off: returns when no write is on its way, or after a second."""
+        """Returns when no write is on its way, or after a second."""
         await self.writer.quiet(QUIET_S)
+
+    async def flush(self) -> int:
+        """Drops all records of this layout and what waits to be written; tells how many records.
+
+        Raises:
+            Unavailable: the store failed, or was not done within a minute.
+        """
+        self.writer.drop(Skip.NOT_WORTH)
+        await self.quiet()
+        return await self.reader.flush()
 
 
 @asynccontextmanager

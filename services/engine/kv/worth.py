@@ -59,6 +59,10 @@ class Worth:
         for address in addresses:
             self._note(address, now)
 
+    def forget(self) -> None:
+        """Nothing is known to be in the store."""
+        self._known.clear()
+
     def _note(self, address: bytes, now: float) -> None:
         self._known[address] = now + KNOWN_S
         self._known.move_to_end(address)

@@ -81,6 +81,17 @@ class WriteBehind:
                 sequence.cache_miss = CacheMiss.OFF
                 self._figures.miss(CacheMiss.OFF, missing)
 
+    def drop(self, cause: Skip) -> None:
+        """Leaves out all that waits, and takes no block for stored any more. On any thread."""
+        self._loop.command(self._worth.forget)
+        dropped = taken_from(self._leased)
+        if dropped:
+            blocks, addresses = zip(*dropped, strict=True)
+            self._loop.command(partial(self._end_leases, blocks))
+            self._written(list(addresses), [])
+            self._figures.skip(cause, len(dropped))
+        self._writer.drop(cause)
+
     async def quiet(self, timeout_s: float) -> bool:
         """Switched off: whether within this time no write is on its way any more."""
         return await asyncio.to_thread(self._writer.quiet, timeout_s)
@@ -136,13 +147,4 @@ class WriteBehind:
 
     def _switched(self, enabled: bool) -> None:
         if not enabled:
-            self._writer.drop(Skip.OFF)
-            self._drop_leased()
-
-    def _drop_leased(self) -> None:
-        dropped = taken_from(self._leased)
-        if dropped:
-            blocks, addresses = zip(*dropped, strict=True)
-            self._loop.command(partial(self._end_leases, blocks))
-            self._written(list(addresses), [])
-            self._figures.skip(Skip.OFF, len(dropped))
+            self.drop(Skip.OFF)
