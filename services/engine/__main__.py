@@ -78,6 +78,7 @@ async def _serve(assembly: Assembly, settings: EngineSettings, stop: Stop) -> No
         announce({"grpc": served.address, **scraped})
         async with watched(progress, served.health, limits.stuck_after_s):
             await drained(engine, served.health, stop, limits)
+            assembly.caches.lending.leave()
 
 
 def _figures(loop: EngineLoop) -> dict[str, int]:

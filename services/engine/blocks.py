@@ -168,6 +168,7 @@ class BlockPool:
         free, cached = set(self._free), self._cached.blocks
         truths = (
             (owned, leased) == (self._owned, self._leased),
+            min(*self._owners, *self._leases) >= 0,
             free.isdisjoint(cached) and free | cached == idle,
             len(free) == len(self._free),
             self.free + self.owned + self.leased + self.cached == self.count,

@@ -124,46 +124,115 @@ def test_what_came_and_went_between_two_takes_is_not_told() -> None:
     assert (list(changes.stored), list(changes.dropped)) == ([], [B])
 
 
-class Pool(RuleBasedStateMachine):
-    """Any use keeps free + owned + cached == count, and no block has two unrelated owners.
+def test_a_leased_block_is_neither_found_twice_nor_given_away() -> None:
+    pool = BlockPool(2, 4)
+    (block,) = pool.lease_blank(1)
+    assert (pool.leased, pool.available) == (1, 1)
+    pool.publish(block, A)
+    pool.own(pool.match([A]))
+    assert (pool.owned, pool.leased) == (1, 0)
+    pool.release([block])
+    assert (pool.owned, pool.leased, pool.cached) == (0, 1, 0)
+    pool.end_lease([block])
+    assert pool.cached == 1
+    pool.audit()
 
-    What is told of changes, whenever it is taken, leads to the addresses that can be found.
+
+def test_a_blank_that_was_not_filled_is_free_again() -> None:
+    pool = BlockPool(2, 4)
+    pool.end_lease(pool.lease_blank(2))
+    assert pool.free == 2
+
+
+def test_blanks_are_as_hard_to_get_as_blocks() -> None:
+    pool = BlockPool(2, 4)
+    with pytest.raises(OutOfBlocks):
+        pool.lease_blank(3)
+    assert pool.free == 2
+
+
+def test_a_pool_tells_that_its_books_are_wrong() -> None:
+    pool = BlockPool(2, 4)
+    (block,) = pool.allocate(1)
+    pool.audit()
+    pool.release([block])
+    pool.release([block])
+    with pytest.raises(AssertionError, match="the pool's books are wrong"):
+        pool.audit()
+
+
+class Pool(RuleBasedStateMachine):
+    """Any use keeps each block in one state, and no block has two unrelated users.
+
+    What is told of changes, whenever it is taken, leads to the addresses that can be found. What a
+    block holds is what its address says, until nobody uses it and another takes it.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.pool = BlockPool(6, 4)
+        self.pool.on_evict = self.evicted
         self.owned: list[list[int]] = []
+        self.leased: list[list[int]] = []
+        self.holds: dict[int, bytes] = {}
         self.names = 0
         self.told = set(self.pool.watch())
 
-    @rule(number=st.integers(0, 7))
-    def allocate(self, number: int) -> None:
+    @property
+    def used(self) -> set[int]:
+        return {block for group in (*self.owned, *self.leased) for block in group}
+
+    def evicted(self, block: int, address: bytes) -> None:
+        assert self.holds[block] == address
+        assert block not in self.used
+
+    def take(self, blocks: list[int]) -> list[int]:
+        assert not self.used & set(blocks)
+        for block in blocks:
+            self.holds.pop(block, None)
+        return blocks
+
+    @rule(number=st.integers(0, 7), blank=st.booleans())
+    def take_new(self, number: int, blank: bool) -> None:
         try:
-            blocks = self.pool.allocate(number)
+            blocks = (self.pool.lease_blank if blank else self.pool.allocate)(number)
         except OutOfBlocks:
             assert number > self.pool.available
-            return
-        taken = {block for group in self.owned for block in group}
-        assert not taken & set(blocks)
-        self.owned.append(blocks)
+        else:
+            (self.leased if blank else self.owned).append(self.take(blocks))
 
-    @rule(pick=st.integers(0, 20))
-    def publish(self, pick: int) -> None:
-        if self.owned and (group := self.owned[pick % len(self.owned)]):
+    @rule(pick=st.integers(0, 20), end=st.booleans())
+    def publish(self, pick: int, end: bool) -> None:
+        groups = [group for group in (*self.owned, *self.leased) if group]
+        if groups:
             self.names += 1
-            self.pool.publish(group[0], b"%d" % (self.names // 2))
-
-    @rule(name=st.integers(0, 20))
-    def share(self, name: int) -> None:
-        blocks = self.pool.match([b"%d" % name])
-        self.pool.own(blocks)
-        self.owned.append(blocks)
+            block = groups[pick % len(groups)][-1 if end else 0]
+            name = self.holds.setdefault(block, b"%d" % (self.names // 2))
+            self.pool.publish(block, name)
 
     @rule(pick=st.integers(0, 20))
-    def release(self, pick: int) -> None:
+    def pin(self, pick: int) -> None:
+        self.pool.pin(pick % self.pool.count)
+
+    @rule(name=st.integers(0, 20), lease=st.booleans())
+    def share(self, name: int, lease: bool) -> None:
+        blocks = self.pool.match([b"%d" % name])
+        assert all(self.holds[block] == b"%d" % name for block in blocks)
+        (self.pool.lease if lease else self.pool.own)(blocks)
+        (self.leased if lease else self.owned).append(blocks)
+
+    @rule(pick=st.integers(0, 20))
+    def lease_what_is_owned(self, pick: int) -> None:
         if self.owned:
-            self.pool.release(self.owned.pop(pick % len(self.owned)))
+            blocks = self.owned[pick % len(self.owned)]
+            self.pool.lease(blocks)
+            self.leased.append(blocks)
+
+    @rule(pick=st.integers(0, 20), lease=st.booleans())
+    def let_go(self, pick: int, lease: bool) -> None:
+        groups = self.leased if lease else self.owned
+        if groups:
+            (self.pool.end_lease if lease else self.pool.release)(groups.pop(pick % len(groups)))
 
     @rule()
     def flush(self) -> None:
@@ -185,9 +254,12 @@ class Pool(RuleBasedStateMachine):
         assert self.told == set(self.pool._block_at)
 
     @invariant()
-    def the_sum_holds(self) -> None:
+    def the_books_are_right(self) -> None:
         owned = {block for group in self.owned for block in group}
-        assert self.pool.free + self.pool.cached + len(owned) == self.pool.count
+        leased = {block for group in self.leased for block in group}
+        assert (self.pool.owned, self.pool.leased) == (len(owned), len(leased - owned))
+        assert all(self.holds[block] == at for at, block in self.pool._block_at.items())
+        self.pool.audit()
 
 
 TestPool = Pool.TestCase
