@@ -7,8 +7,11 @@ import logging
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
 
 from services.engine.assembly import SERVICES, Assembly, assembled
+from services.engine.followed_switch import followed_switch, switched_by
 from services.engine.liveness import watched
 from services.engine.loop import EngineLoop
 from services.engine.metrics import EngineMetrics, metrics_served
@@ -18,7 +21,7 @@ from services.engine.threads import prepare_threads
 from services.shared.announce import announce
 from services.shared.drain import drained
 from services.shared.health import Readiness
-from services.shared.program import Program
+from services.shared.program import Program, config_file
 from services.shared.server import serving
 from services.shared.stop import Stop
 from services.shared.stream.load import ReplicaState
@@ -30,16 +33,19 @@ _log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    program = Program(name="engine", settings=EngineSettings, aliases=ALIASES, serve=serve)
-    return program.run(sys.argv[1:] if argv is None else argv)
+    arguments = sys.argv[1:] if argv is None else argv
+    start = partial(serve, path=config_file("engine", arguments))
+    program = Program(name="engine", settings=EngineSettings, aliases=ALIASES, serve=start)
+    return program.run(arguments)
 
 
-async def serve(settings: EngineSettings, stop: Stop) -> None:
-    """Serves until it is asked to stop, then drains.
+async def serve(settings: EngineSettings, stop: Stop, path: Path | None = None) -> None:
+    """Serves until it is asked to stop, then drains; follows the switch in the file at `path`.
 
     One thread computes, from the first tensor to the last step: OpenMP keeps a team for each thread
     that asks for one, and with more teams than cores it no longer lets threads spin.
     """
+    switch = None if path is None else followed_switch(path)
     home = asyncio.get_running_loop()
     computing = ThreadPoolExecutor(max_workers=1, thread_name_prefix="step")
     parts = await home.run_in_executor(computing, _parts, settings.executor)
@@ -57,7 +63,8 @@ async def serve(settings: EngineSettings, stop: Stop) -> None:
 
         thread.add_done_callback(ended)
         try:
-            await _serve(assembly, settings, stop)
+            async with switched_by(switch, assembly.caches):
+                await _serve(assembly, settings, stop)
         finally:
             loop.command(loop.stop)
             await thread

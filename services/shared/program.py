@@ -54,12 +54,10 @@ class Program(Generic[S]):
 
         A start that the operator can mend ends with one log line of level error and REFUSED.
         """
-        parser = argparse.ArgumentParser(prog=f"tokenway {self.name}")
-        parser.add_argument("--config", type=Path, help="YAML file; the environment goes before it")
-        arguments = parser.parse_args(argv)
+        path = config_file(self.name, argv)
         logs.start(self.name, LogLevel.INFO)
         try:
-            settings = load(self.settings, arguments.config, os.environ, self.aliases)
+            settings = load(self.settings, path, os.environ, self.aliases)
             telemetry.start(self.name, settings.telemetry)
             asyncio.run(self._until_signalled(settings))
         except (BadConfig, BadModelFolder, CannotListen) as error:
@@ -73,3 +71,11 @@ class Program(Generic[S]):
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.ask)
         await self.serve(settings, stop)
+
+
+def config_file(name: str, argv: Sequence[str]) -> Path | None:
+    """The file that a service's arguments name. Exits with usage where they are none of its."""
+    parser = argparse.ArgumentParser(prog=f"tokenway {name}")
+    parser.add_argument("--config", type=Path, help="YAML file; the environment goes before it")
+    path: Path | None = parser.parse_args(argv).config
+    return path

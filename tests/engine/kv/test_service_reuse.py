@@ -56,14 +56,14 @@ def embedded(folder: Path) -> CacheSettings:
     return CacheSettings(type=CacheType.EMBEDDED, read_timeout_s=30, embedded=file)
 
 
-def generation(seed: int = 1, tenant: str | None = None, **cache: bool) -> Generation:
+def generation(tenant: str | None = None, *, read: bool = True, write: bool = True) -> Generation:
     return Generation(
         request_id="r",
         prompt_ids=PROMPT,
-        sampling=Sampling(seed=seed),
+        sampling=Sampling(seed=1),
         stopping=Stopping(max_tokens=12, ignore_eos=True),
         quality_of_service=QualityOfService(tenant=tenant),
-        cache=CacheControl(**cache),
+        cache=CacheControl(read=read, write=write),
     )
 
 
