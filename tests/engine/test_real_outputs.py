@@ -7,21 +7,14 @@ from collections.abc import Sequence
 import pytest
 import torch
 
-from services.engine.admission import ServedModel
-from services.engine.blocks import BlockPool
-from services.engine.model.block_bytes import BlockBytes
 from services.engine.model.llama import LlamaModel
-from services.engine.model_runner import ModelRunner
-from services.engine.parts import BLOCK_SIZE, Parts
-from services.engine.sampler import Sampler
 from services.engine.scheduler import Limits
-from services.engine.stopping import Stopper
 from services.shared.model_folder import ModelFolder
 from services.shared.stream.events import Finished
 from services.shared.stream.generation import Generation, Sampling, Stopping
 from tests.engine.harness import Harness
+from tests.engine.real_parts import real_parts
 
-END_OF_TEXT = frozenset({2})
 ROOMY = Limits(max_batch_size=16, token_budget=128)
 
 
@@ -31,27 +24,7 @@ def model(model_folder: ModelFolder) -> LlamaModel:
 
 
 def harness(model: LlamaModel, blocks: int = 200, limits: Limits = ROOMY) -> Harness:
-    config = model.config
-    context_length = min(config.context_length, blocks * BLOCK_SIZE)
-    served = ServedModel(
-        name="smollm2",
-        fingerprint="f",
-        vocabulary_size=config.vocabulary_size,
-        context_length=context_length,
-        end_of_text_ids=END_OF_TEXT,
-        kv_layout_id="l",
-    )
-    sampler = Sampler(Stopper(END_OF_TEXT, context_length))
-    kv_pool = model.allocate(blocks, BLOCK_SIZE)
-    parts = Parts(
-        model=served,
-        pool=BlockPool(blocks, BLOCK_SIZE),
-        runner=ModelRunner(model, kv_pool, sampler),
-        memory=BlockBytes(kv_pool),
-        device="cpu",
-        tokenizer_fingerprint="t",
-    )
-    return Harness(parts, limits)
+    return Harness(real_parts(model, blocks), limits)
 
 
 def generations(count: int = 6) -> list[Generation]:
