@@ -19,7 +19,7 @@ from services.engine.kv.loans import Loan, Loans
 from services.engine.kv.memory import BlockMemory
 from services.engine.kv.record import layout_digest
 from services.engine.loop import EngineLoop
-from services.shared.errors import FailedPrecondition, Overloaded
+from services.shared.errors import DeadlineExceeded, FailedPrecondition, Overloaded
 
 LEASE_BLOCKS = 256
 """Blocks that a fetch keeps from being reused at a time."""
@@ -103,6 +103,7 @@ class Lending:
         Raises:
             FailedPrecondition: another layout.
             Overloaded: as many readers as may be are served.
+            DeadlineExceeded: what was given was not taken in time.
         """
         self._check(fetch.chain)
         follower = Follower(fetch.chain.addresses, LEASE_BLOCKS, follows=True)
@@ -114,7 +115,7 @@ class Lending:
                 for portion in copies.portions(len(addresses)):
                     read = partial(copies.read, lease, addresses, first, portion)
                     blocks = await asyncio.to_thread(read)
-                    with self._impatient():
+                    with self._impatient(follower):
                         yield blocks
 
     def release(self, release: Release) -> bool:
@@ -164,12 +165,17 @@ class Lending:
             timer.cancel()
 
     @contextmanager
-    def _impatient(self) -> Iterator[None]:
-        """Cancels the task that takes too long for what it was given."""
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101  # readers are tasks
-        timer = asyncio.get_running_loop().call_later(self._stall_s, task.cancel)
+    def _impatient(self, follower: Follower) -> Iterator[None]:
+        """One who does not take what it was given in time loses its place and its blocks."""
+
+        def expel() -> None:
+            self._followers.discard(follower)
+            follower.close()
+
+        timer = asyncio.get_running_loop().call_later(self._stall_s, expel)
         try:
             yield
         finally:
             timer.cancel()
+        if follower not in self._followers:
+            raise DeadlineExceeded(f"nothing was taken for {self._stall_s:g} s")

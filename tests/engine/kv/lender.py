@@ -148,7 +148,7 @@ async def lent(
             lender = Lender(engine, steps, lending, memory, server.address, KvServiceStub(channel))
             yield lender
             steps.free()
-            await lender.at_rest()
+        await lender.at_rest()
     finally:
         engine.loop.command(engine.loop.stop)
         await running

@@ -12,14 +12,14 @@ class PlainMemory:
 
     Attributes:
         reading: each copy waits for it, so that a test can hold one.
-        copying: copies that run.
+        copying: copies that run; copied: those that are done.
     """
 
     def __init__(self, blocks: int, block_bytes: int) -> None:
         self.block_bytes = block_bytes
         self.reading = threading.Event()
         self.reading.set()
-        self.copying = 0
+        self.copying = self.copied = 0
         self._bytes = memoryview(bytearray(blocks * block_bytes))
 
     def read(self, block: int) -> memoryview:
@@ -33,6 +33,7 @@ class PlainMemory:
         start = block * self.block_bytes
         buffer[:] = self._bytes[start : start + self.block_bytes]
         self.copying -= 1
+        self.copied += 1
 
     def write(self, block: int, payload: Payload) -> None:
         start = block * self.block_bytes

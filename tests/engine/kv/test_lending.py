@@ -13,7 +13,7 @@ from services.engine.kv.cache_settings import PeerSettings
 from services.engine.kv.copies import LentBlock
 from services.engine.kv.loan_requests import Chain, Fetch, Lookup, Release
 from services.engine.kv.record import checksum, layout_digest
-from services.shared.errors import FailedPrecondition, Overloaded
+from services.shared.errors import DeadlineExceeded, FailedPrecondition, Overloaded
 from services.shared.stream.generation import CacheControl, Generation
 from tests.engine.kv.lender import LAYOUT, Door, Lender, lent, prompt
 from tests.engine.kv.plain_memory import PlainMemory
@@ -300,14 +300,12 @@ async def test_a_lease_that_is_still_on_its_way_ends_with_who_asked_for_it() -> 
 
 
 async def test_one_who_takes_nothing_is_no_longer_served() -> None:
-    async with lent(door=Door(stall_s=0.01)) as lender:
+    rules = PeerSettings(fetches=1)
+    async with lent(door=Door(rules=rules, stall_s=0.01)) as lender:
         chain = await computed(lender, prompt(0))
-
-        async def dawdle() -> None:
-            async with aclosing(lender.lending.fetch(Fetch(chain=chain))) as portions:
-                async for _ in portions:
-                    await asyncio.Event().wait()
-
-        dawdling = asyncio.ensure_future(dawdle())
-        await asyncio.wait([dawdling])
-        assert dawdling.cancelled()
+        async with aclosing(lender.lending.fetch(Fetch(chain=chain))) as portions:
+            await anext(portions)
+            await until(lambda: lender.pool.cached == 8)
+            assert await all_of(lender.lending.fetch(Fetch(chain=chain))) == list(range(8))
+            with pytest.raises(DeadlineExceeded, match=r"nothing was taken for 0\.01 s"):
+                await anext(portions)

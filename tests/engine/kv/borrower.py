@@ -1,0 +1,65 @@
+"""One who fetches from peers, with counters that must fit what came."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+
+import grpc
+
+from services.engine.kv.cache_settings import PeerSettings
+from services.engine.kv.figures import TierFigures
+from services.engine.kv.peer_supply import PeerSupply
+from services.engine.kv.supply import Wanted
+from services.engine.kv.switch import CacheSwitch
+from services.shared.stream.events import CacheMiss
+from tests.engine.kv.lender import LAYOUT
+
+RULES = PeerSettings(patience_s=20, arrival_s=0)
+
+
+@dataclass(kw_only=True, slots=True)
+class Borrower:
+    supply: PeerSupply
+    switch: CacheSwitch
+    figures: TierFigures = field(default_factory=TierFigures)
+
+    async def fetched(
+        self, addresses: Sequence[bytes], peer: str
+    ) -> tuple[list[bytes], CacheMiss | None]:
+        """The blocks that came, and why the next did not; both are counted."""
+        blocks: list[bytes] = []
+        cause: CacheMiss | None = None
+        hits, misses = self.figures.hit_blocks, self.figures.misses.copy()
+        wanted = Wanted(addresses=addresses, peer=peer)
+        assert self.supply.can_supply(wanted)
+        async with aclosing(self.supply.supply(wanted)) as given:
+            async for each in given:
+                assert cause is None, "the cause is the last"
+                if isinstance(each, CacheMiss):
+                    cause = each
+                else:
+                    blocks.append(bytes(each))
+        assert self.figures.hit_blocks - hits == len(blocks)
+        missed = self.figures.misses - misses
+        assert missed == ({} if cause is None else {cause: len(addresses) - len(blocks)})
+        assert (cause is None) is (len(blocks) == len(addresses))
+        return blocks, cause
+
+
+@asynccontextmanager
+async def borrowing(
+    block_bytes: int,
+    rules: PeerSettings = RULES,
+    *,
+    layout: str = LAYOUT,
+    credentials: grpc.ChannelCredentials | None = None,
+) -> AsyncIterator[Borrower]:
+    switch, figures = CacheSwitch(), TierFigures()
+    supply = PeerSupply(layout, block_bytes, switch, figures, rules, credentials=credentials)
+    try:
+        yield Borrower(supply=supply, switch=switch, figures=figures)
+    finally:
+        await supply.close()
+        assert not supply._streams
