@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
+from threading import Condition, Lock
 
 import lmdb
 import lmdb.verify
@@ -24,12 +24,14 @@ READERS = 1024
 REPLACING_PAUSE_S = 60.0
 """A disk that damages each new file is not fed more often than this."""
 
+CLOSING_S = 2.0
+
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class OpenFile:
-    """The file as it is open now. Whoever uses it holds on to it: it closes with the last user."""
+    """The file as it is open now; one that was begun anew closes with the last that holds it."""
 
     env: lmdb.Environment
     records: lmdb._Database
@@ -54,12 +56,25 @@ class LmdbFile:
         self._folder = folder
         self._max_bytes = max_bytes
         self._lock = Lock()
+        self._idle = Condition()
+        self._uses = 0
         self._open: OpenFile | None = None
         self._users: int | None = None
         self._replaced_at = float("-inf")
 
+    @contextmanager
+    def using(self) -> Iterator[OpenFile]:
+        """The file, which stays open as long. Raises OSError or lmdb.Error where it cannot be."""
+        with self._idle:
+            self._uses += 1
+        try:
+            yield self.current()
+        finally:
+            with self._idle:
+                self._uses -= 1
+                self._idle.notify_all()
+
     def current(self) -> OpenFile:
-        """Raises OSError or lmdb.Error where it cannot be opened."""
         taken = self._open
         if taken is not None and taken.inode == _inode(self.data):
             return taken
@@ -90,8 +105,13 @@ class LmdbFile:
         return self.data.stat().st_size
 
     def close(self) -> None:
+        """Waits a moment for those that use it."""
+        with self._idle:
+            idle = self._idle.wait_for(lambda: self._uses == 0, CLOSING_S)
         with self._lock:
-            self._open = None
+            taken, self._open = self._open, None
+            if taken is not None and idle:
+                taken.env.close()
             if self._users is not None:
                 os.close(self._users)
                 self._users = None

@@ -52,8 +52,12 @@ def write(
 
 
 def make_room(file: OpenFile, size: int, bound: int) -> None:
+    """Drops the oldest, so that `size` more bytes fit `bound` for the next that writes."""
     with file.env.begin(write=True) as txn:
         _make_room(file, txn, size, bound)
+    # What a transaction frees can be used by the second after it, not by the next.
+    with file.env.begin(write=True) as txn:
+        file.order.stir(txn)
 
 
 def touch(file: OpenFile, keys: Collection[bytes], now: int) -> None:

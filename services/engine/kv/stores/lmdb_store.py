@@ -34,7 +34,18 @@ TRIES = 4
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """LMDB says EIO where a part of what it writes found room."""
 
+_DISK_IS_FULL = (
+    "cannot be written, the disk is full or fails: make room on it, or lower"
+    " cache.embedded.max_bytes"
+)
+
+_MAP_FULL = (
+    "has no room in one piece, or a reader that hangs keeps it: raise cache.embedded.max_bytes, or"
+    " end that engine"
+)
+
 _DAMAGED = (
+    lmdb.BadTxnError,
     lmdb.CorruptedError,
     lmdb.IncompatibleError,
     lmdb.InvalidError,
@@ -76,14 +87,12 @@ class LmdbStore:
             check_room(self._max_bytes, size)
         except ValueError as error:
             raise StoreFailed(f"cache.embedded.max_bytes {error}") from None
-        for attempt in range(TRIES):
-            room = SLACK_RECORDS * size << attempt
-            if self._try(partial(self._write, address, record, room)):
+        full = ""
+        for room in (SLACK_RECORDS * size << attempt for attempt in range(TRIES)):
+            full = self._try(partial(self._write, address, record, room))
+            if not full:
                 return
-        raise StoreFailed(
-            f"{self._file.data} has no room in one piece, or a reader that hangs keeps it: raise"
-            f" cache.embedded.max_bytes, or end that engine"
-        )
+        raise StoreFailed(f"{self._file.data} {full}")
 
     def present(self, addresses: Sequence[bytes]) -> list[bool]:
         keys, now = [self._namespace + address for address in addresses], _now_ms()
@@ -97,18 +106,27 @@ class LmdbStore:
         self._touches.close()
         self._file.close()
 
-    def _write(self, address: bytes, record: Payload, room: int, file: OpenFile) -> bool:
-        """Whether it fits. `room` is kept free beside it."""
-        now, bound = _now_ms(), max(self._bytes - room, 0)
-        key = self._namespace + address
+    def _write(self, address: bytes, record: Payload, room: int, file: OpenFile) -> str:
+        """Writes it where `room` beside it can be kept free, or tells what is full."""
+        key, size, now = self._namespace + address, memoryview(record).nbytes, _now_ms()
+        expired = now - self._ttl_ms
         try:
-            lmdb_records.write(file, key, record, now=now, expired=now - self._ttl_ms, bound=bound)
+            bound = max(self._bytes - room, 0)
+            lmdb_records.write(file, key, record, now=now, expired=expired, bound=bound)
         except lmdb.MapFullError:
             file.env.reader_check()  # one that died keeps what it saw
-            with suppress(lmdb.MapFullError):
-                lmdb_records.make_room(file, memoryview(record).nbytes, bound)
-            return False
-        return True
+            full = _MAP_FULL
+        except lmdb.Error as error:
+            if _code_of(error) not in _DISK_FULL:
+                raise
+            # The file stays as large as it is: what comes takes the place of what is old.
+            self._bytes = min(self._bytes, self._file.size())
+            full = f"{_DISK_IS_FULL} ({error})"
+        else:
+            return ""
+        with suppress(lmdb.MapFullError):
+            lmdb_records.make_room(file, size, max(self._bytes - 2 * room, 0))
+        return full
 
     def _expired(self, used: int, now: int) -> bool:
         return now - used > self._ttl_ms
@@ -119,36 +137,25 @@ class LmdbStore:
 
     def _try(self, act: Callable[[OpenFile], T]) -> T:
         """Raises StoreFailed and nothing else. A damaged file is begun anew."""
-        file = None
         try:
-            file = self._file.current()
-            return act(file)
-        except _DAMAGED as error:
-            if file is not None:
-                self._replace(file, str(error))
-            raise StoreFailed(f"{self._file.data} was damaged: {error}") from error
-        except lmdb.ReadersFullError as error:
-            if file is not None:
-                file.env.reader_check()
-            raise StoreFailed(f"{self._file.data} is read by too many at once") from error
+            with self._file.using() as file:
+                return self._looked_after(act, file)
         except (lmdb.Error, OSError) as error:
             raise StoreFailed(self._told(error)) from error
 
-    def _replace(self, file: OpenFile, why: str) -> None:
+    def _looked_after(self, act: Callable[[OpenFile], T], file: OpenFile) -> T:
         try:
-            self._file.replace(file, why)
-        except OSError as error:
-            raise StoreFailed(self._told(error)) from error
+            return act(file)
+        except _DAMAGED as error:
+            self._file.replace(file, str(error))
+            raise StoreFailed(f"{self._file.data} was damaged: {error}") from error
+        except lmdb.ReadersFullError as error:
+            file.env.reader_check()
+            raise StoreFailed(f"{self._file.data} is read by too many at once") from error
 
     def _told(self, error: Exception) -> str:
-        if _code_of(error) not in _DISK_FULL:
-            return f"{self._file.data} cannot be used: {error}"
-        # What is written from now on takes the place of what was used longest ago.
-        self._bytes = min(self._bytes, self._file.size())
-        return (
-            f"{self._file.data} cannot be written: the disk is full, or fails ({error}); make room"
-            " on it, or lower cache.embedded.max_bytes"
-        )
+        full = _code_of(error) in _DISK_FULL
+        return f"{self._file.data} {_DISK_IS_FULL if full else 'cannot be used'} ({error})"
 
 
 def check_room(max_bytes: int, size: int) -> None:

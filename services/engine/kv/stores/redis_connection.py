@@ -81,15 +81,20 @@ class RedisConnection:
     def _connect(self) -> None:
         """Connects anew where the node has closed the connection or sent what nobody asked."""
         self._deadline.remaining_s()
+        if self._usable():
+            return
         connection = self._connection
+        connection.disconnect()
         connection.connect()
+        # A node that refuses us says so, and closes while we would still be writing a record.
+        connection.send_command("PING")
+        self._answer()
+
+    def _usable(self) -> bool:
         try:
-            stale = connection.can_read()
+            return self._connection.is_connected and not self._connection.can_read()
         except (redis.RedisError, OSError):
-            stale = True
-        if stale:
-            connection.disconnect()
-            connection.connect()
+            return False
 
     def _answer(self) -> Any:
         try:

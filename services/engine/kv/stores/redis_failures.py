@@ -63,6 +63,7 @@ _CLASSES: tuple[tuple[type[Exception], str], ...] = (
 
 _WORDS: tuple[tuple[str, str], ...] = (
     ("Authentication required", "NOAUTH"),
+    ("unauthenticated", "NOAUTH"),
     ("MISCONF", "MISCONF"),
     ("NOREPLICAS", "NOREPLICAS"),
     ("max number of clients", "CLIENTS"),
@@ -82,6 +83,12 @@ def failure_of(error: Exception, node: str, timeout_s: float) -> StoreFailed:
     if name is not None:
         return StoreFailed(f"{node} {dict(_ADVICE)[name]}")
     shown = "".join(char if char.isprintable() else "?" for char in told[:MOST_SHOWN])
+    if "while writing to socket" in told:
+        # It ends the connection before one can read that the value is too large.
+        return StoreFailed(
+            f"{node} ended the connection while we wrote: where that goes on, see its log, or raise"
+            f" its proto-max-bulk-len ({shown})"
+        )
     if isinstance(error, (redis.ConnectionError, OSError)):
         return StoreFailed(f"{node} cannot be reached: {shown}")
     return StoreFailed(f"{node} gives no answer that can be used: {shown}")

@@ -43,6 +43,12 @@ class UsedOrder:
             entry = bytes(cursor.key())
         return int.from_bytes(entry[:STAMP_BYTES]), entry[STAMP_BYTES:]
 
+    def stir(self, txn: lmdb.Transaction) -> None:
+        """Writes what is there already, so that the transaction is one that counts."""
+        oldest = self.oldest(txn)
+        if oldest is not None:
+            self.note(txn, oldest[1], oldest[0])
+
     def keys(self, txn: lmdb.Transaction, prefix: bytes) -> Iterator[bytes]:
         with txn.cursor(self.used) as cursor:
             more = cursor.set_range(prefix)
