@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import shutil
 import socket
 import statistics
@@ -28,6 +29,9 @@ SHARED = 2000
 END = 16
 ROUNDS = 5
 REDIS = shutil.which("redis-server") or "redis-server"
+UNSEEN = itertools.count(1000)
+"""Numbers of prompts that no engine of this run has seen."""
+
 TIERS = ("embedded", "redis", "peer")
 
 
@@ -85,14 +89,14 @@ async def seen(door: TokenDoor, numbers: range, *, wait: bool) -> None:
 async def timed(door: TokenDoor, numbers: range, peer: str | None) -> tuple[float, float]:
     """Seconds to the first token of prompts that were seen, and of such that were not."""
     found, computed = [], []
-    await door.generate(prompt(10_000, 0), 1)
+    await door.generate(prompt(next(UNSEEN), 0), 1)
     for number in numbers:
         output = await door.generate(prompt(number, 1), 1, peer)
         cached = output.cached.peer + output.cached.service
         if cached < SHARED - 16:
             raise RuntimeError(f"{cached} of {SHARED} tokens came from elsewhere")
         found.append(output.first_token_s)
-        computed.append((await door.generate(prompt(number + 500, 1), 1)).first_token_s)
+        computed.append((await door.generate(prompt(next(UNSEEN), 1), 1)).first_token_s)
     return statistics.median(found), statistics.median(computed)
 
 
