@@ -81,7 +81,9 @@ class PeerStream:
     async def _parts(self, until: float) -> Sequence[pb.BlockPart]:
         """The next message's."""
         message = await self._message(until)
-        if not isinstance(message, pb.FetchResponse):
+        if message is None:  # gRPC could not read it
+            raise Missed(CacheMiss.CHECKSUM)
+        if not isinstance(message, pb.FetchResponse):  # gRPC's word for the end
             raise Missed(CacheMiss.EVICTED)
         if self._incarnation not in {None, message.incarnation}:
             raise Missed(CacheMiss.CHECKSUM)
