@@ -104,6 +104,14 @@ class RequestTooLarge(ServiceError):
     """A body beyond the limit of the door."""
 
 
+class Unauthenticated(ServiceError):
+    """No key, or one that is not taken; why is nobody's to know but the log's."""
+
+
+class PermissionDenied(ServiceError):
+    """Not for this caller, whatever it shows."""
+
+
 class NotFound(ServiceError):
     """A model, path or generation that is not here."""
 
@@ -118,6 +126,10 @@ class FailedPrecondition(ServiceError):
 
 class Overloaded(ServiceError):
     """No room now; later there may be."""
+
+
+class RateLimited(ServiceError):
+    """The caller's own share is used up, whoever else has room."""
 
 
 class Unavailable(ServiceError):
@@ -151,10 +163,13 @@ WIRE: dict[type[ServiceError], Wire] = {
     Unsupported: Wire(Code.INVALID_ARGUMENT, 400),
     ContextLengthExceeded: Wire(Code.INVALID_ARGUMENT, 400),
     RequestTooLarge: Wire(Code.OUT_OF_RANGE, 413),
+    Unauthenticated: Wire(Code.UNAUTHENTICATED, 401),
+    PermissionDenied: Wire(Code.PERMISSION_DENIED, 403),
     NotFound: Wire(Code.NOT_FOUND, 404),
     AlreadyExists: Wire(Code.ALREADY_EXISTS, 409),
     FailedPrecondition: Wire(Code.FAILED_PRECONDITION, 400),
     Overloaded: Wire(Code.RESOURCE_EXHAUSTED, 429),
+    RateLimited: Wire(Code.RESOURCE_EXHAUSTED, 429),
     Unavailable: Wire(Code.UNAVAILABLE, 503),
     DeadlineExceeded: Wire(Code.DEADLINE_EXCEEDED, 504),
     Cancelled: Wire(Code.CANCELLED, 499),
@@ -164,6 +179,8 @@ WIRE: dict[type[ServiceError], Wire] = {
 _BY_CODE: dict[Code, type[ServiceError]] = {
     Code.INVALID_ARGUMENT: InvalidRequest,
     Code.OUT_OF_RANGE: RequestTooLarge,
+    Code.UNAUTHENTICATED: Unauthenticated,
+    Code.PERMISSION_DENIED: PermissionDenied,
     Code.NOT_FOUND: NotFound,
     Code.ALREADY_EXISTS: AlreadyExists,
     Code.FAILED_PRECONDITION: FailedPrecondition,

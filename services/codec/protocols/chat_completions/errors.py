@@ -11,16 +11,21 @@ from services.shared.errors import (
     InvalidRequest,
     NotFound,
     Overloaded,
+    PermissionDenied,
+    RateLimited,
     RequestTooLarge,
     ServiceError,
+    Unauthenticated,
     Unavailable,
 )
 
 PROMPT = "messages"
 
 _CODES: dict[type[ServiceError], str] = {
+    Unauthenticated: "invalid_api_key",
     RequestTooLarge: "request_too_large",
     Overloaded: "rate_limit_exceeded",
+    RateLimited: "rate_limit_exceeded",
     Unavailable: "overloaded",
     DeadlineExceeded: "timeout",
 }
@@ -55,8 +60,10 @@ def _message(error: ServiceError) -> str:
 
 
 def _type(error: ServiceError) -> str:
-    if isinstance(error, Overloaded):
+    if isinstance(error, (Overloaded, RateLimited)):
         return "rate_limit_error"
+    if isinstance(error, PermissionDenied):
+        return "permission_error"
     return "invalid_request_error" if error.http_status < 500 else "server_error"
 
 

@@ -12,18 +12,24 @@ from services.shared.errors import (
     Internal,
     NotFound,
     Overloaded,
+    PermissionDenied,
+    RateLimited,
     RequestTooLarge,
     ServiceError,
+    Unauthenticated,
     Unavailable,
 )
 
 OVERLOADED_STATUS = 529
 
 _TYPES: dict[type[ServiceError], str] = {
+    Unauthenticated: "authentication_error",
+    PermissionDenied: "permission_error",
     NotFound: "not_found_error",
     AlreadyExists: "conflict_error",
     RequestTooLarge: "request_too_large",
     Overloaded: "overloaded_error",
+    RateLimited: "rate_limit_error",
     Unavailable: "api_error",
     DeadlineExceeded: "timeout_error",
     Internal: "api_error",

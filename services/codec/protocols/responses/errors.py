@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from services.codec.protocols.chat_completions.errors import error_object
-from services.shared.errors import InvalidRequest, Overloaded, ServiceError
+from services.shared.errors import InvalidRequest, Overloaded, RateLimited, ServiceError
 
 
 def error_event(error: ServiceError) -> dict[str, Any]:
@@ -23,6 +23,6 @@ def failure(error: ServiceError) -> dict[str, Any]:
 
 
 def failure_code(error: ServiceError) -> str:
-    if isinstance(error, Overloaded):
+    if isinstance(error, (Overloaded, RateLimited)):
         return "rate_limit_exceeded"
     return "invalid_prompt" if isinstance(error, InvalidRequest) else "server_error"
