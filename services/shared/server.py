@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import grpc
 from grpc_health.v1 import health as grpc_health
@@ -40,6 +41,7 @@ async def serving(
     *,
     grace_s: float = 5.0,
     credentials: grpc.ServerCredentials | None = None,
+    guards: Sequence[grpc.aio.ServerInterceptor[Any, Any]] = (),
 ) -> AsyncIterator[Serving]:
     """Listens at `address` inside the block; health is STARTING until the caller says more.
 
@@ -52,6 +54,7 @@ async def serving(
         services: their full names, for health and reflection.
         grace_s: seconds.
         credentials: of mutual TLS; None for connections in the clear.
+        guards: what looks at a call before its method; their errors are told like the method's.
 
     Raises:
         CannotListen: the address is taken or is none of this machine.
@@ -59,7 +62,7 @@ async def serving(
     health = Health(services)
     await health.set(Readiness.STARTING)
     calls = Calls()
-    server = grpc.aio.server(interceptors=(calls, BugBoundary()), options=SERVER_OPTIONS)
+    server = grpc.aio.server(interceptors=(calls, BugBoundary(), *guards), options=SERVER_OPTIONS)
     register(server)
     health_pb2_grpc.add_HealthServicer_to_server(health.servicer, server)
     names = (*services, grpc_health.SERVICE_NAME, reflection.SERVICE_NAME)

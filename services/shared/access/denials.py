@@ -1,0 +1,83 @@
+"""Refused access in the log: told at once, and counted when it goes on."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+PERIOD_S = 10.0
+"""One line at once and one at its end tell of one address and cause."""
+
+SIZE = 1000
+"""Addresses and causes that are told apart in a period; what comes beyond is counted together."""
+
+OTHERS = "others"
+
+_log = logging.getLogger(__name__)
+
+
+class Clock(Protocol):
+    """An event loop is one."""
+
+    def call_later(self, delay: float, callback: Callable[[], None], /) -> object: ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Why:
+    """What is told together.
+
+    Args:
+        address: of the caller.
+        cause: one of a few.
+        key_id: of a key that was known.
+    """
+
+    address: str
+    cause: str
+    key_id: str | None = None
+
+
+@dataclass(slots=True)
+class _Told:
+    request_id: str
+    again: int = 0
+
+
+class Denials:
+    """Bounded in memory and in lines, however many are refused."""
+
+    def __init__(self, clock: Clock, size: int = SIZE) -> None:
+        self._clock = clock
+        self._size = size
+        self._told: dict[Why, _Told] = {}
+
+    def note(self, why: Why, request_id: str) -> str:
+        """The name of the request under which the log tells of the refusal."""
+        if why not in self._told and len(self._told) >= self._size:
+            why = Why(address=OTHERS, cause="many")
+        told = self._told.get(why)
+        if told is not None:
+            told.again += 1
+            return told.request_id
+        self._told[why] = _Told(request_id)
+        self._clock.call_later(PERIOD_S, lambda: self._end(why))
+        _log.warning("access refused", extra={"fields": _fields(why, request_id)})
+        return request_id
+
+    def close(self) -> None:
+        """Logs what was not logged yet."""
+        for why in list(self._told):
+            self._end(why)
+
+    def _end(self, why: Why) -> None:
+        told = self._told.pop(why, None)
+        if told is not None and told.again:
+            fields = {**_fields(why, told.request_id), "refused": told.again}
+            _log.warning("access refused again", extra={"fields": fields})
+
+
+def _fields(why: Why, request_id: str) -> dict[str, str]:
+    key = {} if why.key_id is None else {"key": why.key_id}
+    return {"address": why.address, "cause": why.cause, "request_id": request_id, **key}

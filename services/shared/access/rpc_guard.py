@@ -1,0 +1,109 @@
+"""The guard before a gRPC server: every method is guarded that is not named here."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from contextvars import ContextVar
+from typing import Any
+
+import grpc
+
+from services.shared.access.address_rules import peer_of
+from services.shared.access.caller import ANYBODY, Caller
+from services.shared.access.guard import Denial, Guard
+from services.shared.access.refused import Refused
+from services.shared.access.shown import Shown
+from services.shared.errors import ServiceError
+from services.shared.request_id import request_id_from
+
+OPEN_SERVICES = frozenset({"grpc.health.v1.Health"})
+"""Whoever decides where to send requests has no key."""
+
+current_caller: ContextVar[Caller] = ContextVar("current_caller", default=ANYBODY)
+"""Of the call that runs."""
+
+Context = Any
+Words = Callable[[str, Denial], ServiceError]
+
+
+def plain(_: str, denial: Denial) -> ServiceError:
+    return denial.error
+
+
+class RpcGuard(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in stubs only
+    """Refuses before a message is read where what was shown is not taken.
+
+    Args:
+        guard: decides.
+        words: how a denial of a method is told; gets the full name of the method.
+    """
+
+    def __init__(self, guard: Guard, words: Words = plain) -> None:
+        self._guard = guard
+        self._words = words
+
+    async def intercept_service(
+        self,
+        continuation: Callable[
+            [grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler[Any, Any]]
+        ],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> grpc.RpcMethodHandler[Any, Any]:
+        handler: Any = await continuation(handler_call_details)
+        method = handler_call_details.method
+        if handler is None or method.split("/")[1] in OPEN_SERVICES:
+            return handler  # type: ignore[no-any-return]  # the stubs forget None
+        shown = Shown.of(handler_call_details.invocation_metadata or ())
+        found = self._guard.found(shown)
+
+        def check(context: Context) -> None:
+            self._check(method, found, shown, context)
+
+        if isinstance(found, Refused):
+            # A handler of streams is called before it has a message, whatever the method's kind.
+            return grpc.stream_stream_rpc_method_handler(_refusing(check))
+        return _checked(handler, check)
+
+    def _check(self, method: str, found: Caller | Refused, shown: Shown, context: Context) -> None:
+        """Raises the error of a denial; else the caller is the current one."""
+        metadata = dict(context.invocation_metadata() or ())
+        request_id = request_id_from(metadata.get("x-request-id"))
+        admitted = self._guard.admit(found, shown, peer_of(context.peer()), request_id)
+        if isinstance(admitted, Denial):
+            context.set_trailing_metadata((("x-request-id", admitted.request_id),))
+            raise self._words(method, admitted)
+        current_caller.set(admitted)
+
+
+def _refusing(check: Callable[[Context], None]) -> Callable[[Any, Context], AsyncIterator[bytes]]:
+    async def call(_: Any, context: Context) -> AsyncIterator[bytes]:
+        check(context)
+        yield b""
+
+    return call
+
+
+def _checked(handler: Any, check: Callable[[Context], None]) -> grpc.RpcMethodHandler[Any, Any]:
+    requests = "stream" if handler.request_streaming else "unary"
+    kind = f"{requests}_{'stream' if handler.response_streaming else 'unary'}"
+    behaviour = getattr(handler, kind)
+
+    async def returning(request: Any, context: Context) -> Any:
+        check(context)
+        return await behaviour(request, context)
+
+    async def yielding(request: Any, context: Context) -> AsyncIterator[Any]:
+        check(context)
+        async with aclosing(behaviour(request, context)) as responses:
+            async for response in responses:
+                yield response
+
+    make = getattr(grpc, f"{kind}_rpc_method_handler")
+    wrapped: grpc.RpcMethodHandler[Any, Any] = make(
+        yielding if inspect.isasyncgenfunction(behaviour) else returning,
+        request_deserializer=handler.request_deserializer,
+        response_serializer=handler.response_serializer,
+    )
+    return wrapped

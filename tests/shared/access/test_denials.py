@@ -1,0 +1,72 @@
+"""Refused access is told at once, counted when it goes on, and bounded."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from services.shared.access.denials import OTHERS, PERIOD_S, Denials, Why
+
+
+class ManualClock:
+    """Time stands until the test moves it."""
+
+    def __init__(self) -> None:
+        self.due: list[Callable[[], None]] = []
+
+    def call_later(self, delay: float, callback: Callable[[], None], /) -> None:
+        assert delay == PERIOD_S
+        self.due.append(callback)
+
+    def move(self) -> None:
+        ripe, self.due = self.due, []
+        for callback in ripe:
+            callback()
+
+
+def why(address: str = "10.0.0.1", cause: str = "unknown key", key: str | None = None) -> Why:
+    return Why(address=address, cause=cause, key_id=key)
+
+
+def told(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
+    return [vars(record)["fields"] for record in caplog.records]
+
+
+def test_the_first_is_told_and_others_are_counted(caplog: pytest.LogCaptureFixture) -> None:
+    clock = ManualClock()
+    denials = Denials(clock)
+    names = [denials.note(why(key="tw_a"), f"req-{number}") for number in range(100)]
+    assert set(names) == {"req-0"}
+    line = {"address": "10.0.0.1", "cause": "unknown key", "request_id": "req-0", "key": "tw_a"}
+    assert told(caplog) == [line]
+    clock.move()
+    assert told(caplog) == [line, {**line, "refused": 99}]
+    assert denials.note(why(key="tw_a"), "req-later") == "req-later"
+    assert all(record.levelno == logging.WARNING for record in caplog.records)
+
+
+def test_who_comes_once_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    clock = ManualClock()
+    denials = Denials(clock)
+    denials.note(why(), "req")
+    clock.move()
+    denials.close()
+    assert len(told(caplog)) == 1
+    assert clock.due == []
+
+
+def test_many_addresses_fill_neither_memory_nor_log(caplog: pytest.LogCaptureFixture) -> None:
+    clock = ManualClock()
+    denials = Denials(clock, size=10)
+    for number in range(1000):
+        denials.note(why(f"10.0.0.{number}"), f"req-{number}")
+    assert len(clock.due) <= 11
+    denials.close()
+    lines = told(caplog)
+    assert len(lines) == 12
+    assert sum(line.get("refused", 1) for line in lines if line["address"] == OTHERS) == 990
+    clock.move()
+    assert len(told(caplog)) == 12
