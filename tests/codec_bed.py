@@ -20,6 +20,7 @@ from services.codec.settings import (
     LimitSettings,
     ServiceSettings,
 )
+from services.shared.access.settings import SecuritySettings
 from services.shared.model_folder import ModelFolder
 from services.shared.stream.generation import Generation
 from tests.scripted_engine import Script, ScriptedEngine, Step, serving_engine
@@ -77,11 +78,12 @@ class BedMaker:
         engine: ScriptedEngine,
         change: Callable[[ServiceSettings], ServiceSettings] = lambda settings: settings,
         change_door: Callable[[DoorSettings], DoorSettings] = lambda settings: settings,
+        security: SecuritySettings | None = None,
     ) -> AsyncIterator[Bed]:
         """A codec that is ready, with both SDKs before it."""
         async with (
             serving_engine(engine) as endpoint,
-            self.codec(self.settings(endpoint, change), change_door) as service,
+            self.codec(self.settings(endpoint, change, security), change_door) as service,
         ):
             await until(lambda: service.ready.fault is None)
             url = f"http://{service.http}"
@@ -101,6 +103,7 @@ class BedMaker:
         self,
         endpoint: str,
         change: Callable[[ServiceSettings], ServiceSettings] = lambda settings: settings,
+        security: SecuritySettings | None = None,
     ) -> CodecSettings:
         service = ServiceSettings(
             model_names=(MODEL, "claude-small"), limits=LimitSettings(drain_timeout_s=1)
@@ -110,4 +113,5 @@ class BedMaker:
             server=DoorSettings(port=0, grpc_port=0),
             inference_engine=EngineSettings(endpoint=endpoint),
             service=change(service),
+            security=security or SecuritySettings(),
         )

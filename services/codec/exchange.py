@@ -4,45 +4,40 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
 
+from services.shared.access.caller import ANYBODY, Caller
 from services.shared.errors import ServiceError
 from services.shared.telemetry import Attribute, span
 from services.shared.trace_context import TraceContext
-
-_GOOD_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Exchange:
-    """A request's names; `figures` are what log and span tell of it, never content."""
+    """Names of a request and whose it is; `figures` are what log and span tell, never content."""
 
     request_id: str
     trace: TraceContext
+    caller: Caller = ANYBODY
     figures: dict[str, Attribute] = field(default_factory=dict)
 
 
-def request_id_from(given: str | None) -> str:
-    """The caller's name for the request where it is short and plain, or a new one."""
-    if given is not None and _GOOD_ID.fullmatch(given):
-        return given
-    return f"req_{secrets.token_hex(12)}"
-
-
 @contextmanager
-def exchanging(door: str, request_id: str, parent: TraceContext) -> Iterator[Exchange]:
+def exchanging(
+    door: str, request_id: str, parent: TraceContext, caller: Caller
+) -> Iterator[Exchange]:
     """Opens the span of a request; at the end writes its line."""
     figures: dict[str, Attribute] = {"door": door, "request_id": request_id}
+    if caller.tenant is not None and caller.key_id is not None:
+        figures |= {"tenant": caller.tenant, "key": caller.key_id}
     began = monotonic()
     with span("codec.request", parent, figures) as trace:
-        exchange = Exchange(request_id=request_id, trace=trace, figures=figures)
+        exchange = Exchange(request_id=request_id, trace=trace, caller=caller, figures=figures)
         try:
             yield exchange
         except asyncio.CancelledError:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from services.codec.exchange import Exchange, exchanging, note_error, request_id_from
+from services.codec.exchange import Exchange, exchanging, note_error
 from services.codec.http_reply import TOO_LARGE, send_refusal
 from services.codec.protocols.chat_completions.protocol import CHAT_COMPLETIONS
 from services.codec.protocols.completions.protocol import COMPLETIONS
@@ -19,11 +19,16 @@ from services.codec.protocols.responses.protocol import RESPONSES
 from services.codec.protocols.wire_protocol import WireProtocol
 from services.codec.reception import Reception, SentAway
 from services.codec.repeats import caller_of
-from services.codec.retry import retry_headers
-from services.shared.errors import Cancelled, Internal, ServiceError
+from services.codec.retry import Header, retry_headers
+from services.shared.access.caller import ANYBODY, Caller
+from services.shared.access.shown import Shown
+from services.shared.errors import Cancelled, Internal, ServiceError, Unauthenticated
+from services.shared.request_id import request_id_from
 from services.shared.trace_context import HEADER, TraceContext
 
 _EXCHANGE = "tokenway.exchange"
+_CALLER = "tokenway.caller"
+CHALLENGE: tuple[Header, ...] = ((b"www-authenticate", b"Bearer"),)
 _BY_PATH = {
     "/v1/messages": MESSAGES,
     "/v1/responses": RESPONSES,
@@ -59,12 +64,14 @@ class BoundaryTerms:
         reception: lets requests in.
         answers: paths that the model answers, which are refused when there is no room.
         quiet: paths that are asked all the time, and whose answers need no names.
+        open: paths, beside the quiet ones, that are answered without a key.
         unread_limit: bytes of a refused body that are read and forgotten.
     """
 
     reception: Reception
     answers: frozenset[str]
     quiet: frozenset[str]
+    open: frozenset[str]
     unread_limit: int
 
 
@@ -80,25 +87,38 @@ class HttpBoundary:
         if scope["type"] != "http" or scope["path"] in self._terms.quiet:
             await self._app(scope, receive, send)
             return
-        if scope["path"] in self._terms.answers:
-            away = self._reception.sent_away(_caller(scope), protocol_of(scope))
-            if away is not None:
-                await self._send_away(away, receive, send)
-                return
         headers = headers_of(scope)
         request_id = request_id_from(headers.get("x-request-id"))
+        admitted = self._admitted(scope, request_id)
+        if isinstance(admitted, SentAway):
+            await self._send_away(admitted, receive, send)
+            return
         parent = TraceContext.parse(headers.get(HEADER))
         try:
-            with exchanging("http", request_id, parent) as exchange:
+            with exchanging("http", request_id, parent, admitted) as exchange:
                 await self._named(exchange, scope, receive, send)
         except Cancelled:
             return
+
+    def _admitted(self, scope: Scope, request_id: str) -> Caller | SentAway:
+        """Decided before anything of the body is read."""
+        if scope["path"] in self._terms.open:
+            return ANYBODY
+        shown, peer = Shown.of(scope["headers"]), (scope["client"] or ("",))[0]
+        protocol = protocol_of(scope)
+        caller = self._reception.admit(shown, peer, request_id, protocol)
+        if isinstance(caller, SentAway):
+            return caller
+        scope[_CALLER] = name = caller_of(caller, shown, peer)
+        is_answered = scope["path"] in self._terms.answers
+        return (self._reception.sent_away(name, protocol) if is_answered else None) or caller
 
     async def _send_away(self, away: SentAway, receive: Receive, send: Send) -> None:
         name = away.request_id.encode()
         headers = [
             *retry_headers(away.refusal.status, away.retry_after_s),
             *((b"x-request-id", name), (b"request-id", name)),
+            *(CHALLENGE if isinstance(away.error, Unauthenticated) else ()),
             *self._leaving(),
         ]
         limit = self._terms.unread_limit
@@ -141,7 +161,7 @@ class HttpBoundary:
 
     def _refusal(self, error: ServiceError, exchange: Exchange, scope: Scope) -> Refusal:
         if scope["path"] in self._terms.answers:
-            self._reception.note(_caller(scope), error, exchange.request_id)
+            self._reception.note(scope[_CALLER], error, exchange.request_id)
         return protocol_of(scope).refusal(error, exchange.request_id)
 
     def _with_names(self, message: Message, exchange: Exchange) -> Message:
@@ -156,15 +176,6 @@ class HttpBoundary:
     def _leaving(self) -> list[tuple[bytes, bytes]]:
         """Who keeps a connection goes elsewhere with the next request."""
         return [(b"connection", b"close")] if self._reception.open_requests.are_leaving else []
-
-
-def _caller(scope: Scope) -> bytes:
-    credential = b""
-    for name, value in scope["headers"]:
-        if name in (b"authorization", b"x-api-key"):
-            credential = value
-            break
-    return caller_of(credential, (scope["client"] or ("",))[0])
 
 
 def _known(error: Exception) -> ServiceError:

@@ -39,6 +39,9 @@ ANSWERS = {
     "/v1/responses": RESPONSES,
 }
 
+OPEN = frozenset({"/"})
+"""Beside the health paths all that is told without a key: that somebody is there."""
+
 
 class _Pages:
     """Everything that is not an answer of the model."""
@@ -82,6 +85,7 @@ def app(codec: Codec, ready: Ready, reception: Reception, terms: HttpTerms) -> S
         reception=reception,
         answers=frozenset(ANSWERS),
         quiet=frozenset({health.liveness_path, health.readiness_path}),
+        open=OPEN,
         unread_limit=2 * terms.max_body_bytes,
     )
     starlette = Starlette(

@@ -10,17 +10,20 @@ from services.codec.protocols.reply import Refusal
 from services.codec.protocols.wire_protocol import WireProtocol
 from services.codec.repeats import Repeats, Told
 from services.codec.retry import spread
+from services.shared.access.caller import Caller
+from services.shared.access.guard import Denial, Guard
+from services.shared.access.shown import Shown
 from services.shared.errors import Overloaded, ServiceError, Unavailable
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SentAway:
-    """An answer for one who came too early: what was told before, with the time that is left."""
+    """An answer for one who came without a key, or too early: what was told before, and when."""
 
     refusal: Refusal
     error: ServiceError
     request_id: str
-    retry_after_s: float
+    retry_after_s: float | None
 
 
 class Reception:
@@ -34,6 +37,7 @@ class Reception:
         repeats: who was told to come later.
         draw: a random number from 0 to 1.
         open_requests: of both doors.
+        guard: knows who asks.
     """
 
     def __init__(
@@ -42,11 +46,20 @@ class Reception:
         repeats: Repeats,
         draw: Callable[[], float],
         open_requests: OpenRequests,
+        guard: Guard,
     ) -> None:
         self._room = room
         self._repeats = repeats
         self._draw = draw
         self.open_requests = open_requests
+        self.guard = guard
+
+    def admit(
+        self, shown: Shown, peer: str, request_id: str, protocol: WireProtocol
+    ) -> Caller | SentAway:
+        """Whom to answer, or what to tell instead. `peer` is the address of the other end."""
+        admitted = self.guard.admit(self.guard.found(shown), shown, peer, request_id)
+        return denied(admitted, protocol) if isinstance(admitted, Denial) else admitted
 
     def sent_away(self, caller: bytes, protocol: WireProtocol) -> SentAway | None:
         """The answer for a caller who comes again too early while there still is no room."""
@@ -73,6 +86,15 @@ class Reception:
 
     def _refusal(self) -> ServiceError | None:
         return self.open_requests.refusal() or self._room()
+
+
+def denied(denial: Denial, protocol: WireProtocol) -> SentAway:
+    return SentAway(
+        refusal=protocol.refusal(denial.error, denial.request_id),
+        error=denial.error,
+        request_id=denial.request_id,
+        retry_after_s=None,
+    )
 
 
 def _in_words_of(protocol: WireProtocol, told: Told) -> Refusal:

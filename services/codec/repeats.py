@@ -12,6 +12,8 @@ from typing import Protocol
 
 from services.codec.protocols.reply import Refusal
 from services.codec.retry import UNKNOWN_S
+from services.shared.access.caller import Caller
+from services.shared.access.shown import Shown
 from services.shared.errors import ServiceError
 
 SIZE = 10_000
@@ -101,8 +103,13 @@ class Repeats:
             _log.info("refused again, too early", extra={"fields": fields})
 
 
-def caller_of(credential: str | bytes, address: str) -> bytes:
-    """A digest of the key that a caller shows, or of its address where it shows none."""
-    named = credential or address
-    name = named.encode(errors="surrogateescape") if isinstance(named, str) else named
-    return blake2b(name, key=_KEY, digest_size=8).digest()
+def caller_of(caller: Caller, shown: Shown, address: str) -> bytes:
+    """A digest of the tenant and the key; where nobody needs one, of what is shown all the same.
+
+    Who shows nothing is known by the address.
+    """
+    if caller.key_id is not None:
+        name = f"{caller.tenant} {caller.key_id}"
+    else:
+        name = next(iter((*shown.authorization, *shown.api_key)), "") or address
+    return blake2b(name.encode(errors="surrogateescape"), key=_KEY, digest_size=8).digest()

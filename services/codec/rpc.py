@@ -14,7 +14,7 @@ from tokenway.codec.v1 import codec_pb2_grpc as rpc
 from services.codec.codec import Codec
 from services.codec.detokenizer import Detokenizer
 from services.codec.events import OutputEvent
-from services.codec.exchange import Exchange, exchanging, request_id_from
+from services.codec.exchange import Exchange, exchanging
 from services.codec.frames import framed
 from services.codec.protocols.chat_completions.protocol import CHAT_COMPLETIONS
 from services.codec.protocols.completions.protocol import COMPLETIONS
@@ -27,14 +27,28 @@ from services.codec.protocols.reply import Refusal
 from services.codec.protocols.responses.protocol import RESPONSES
 from services.codec.protocols.responses.reply import token_count as input_tokens
 from services.codec.protocols.wire_protocol import WireProtocol
-from services.codec.reception import Reception
+from services.codec.reception import Reception, denied
 from services.codec.repeats import caller_of
 from services.codec.request import Request
+from services.shared.access.address_rules import peer_of
+from services.shared.access.guard import Denial
+from services.shared.access.rpc_guard import current_caller
+from services.shared.access.shown import Shown
 from services.shared.bug_boundary import trace_of
 from services.shared.errors import InvalidRequest, RequestTooLarge, ServiceError, error_of
+from services.shared.request_id import request_id_from
 
 JSON = "application/json"
 EVENTS = "text/event-stream"
+
+_PROTOCOLS = {
+    "ChatCompletions": CHAT_COMPLETIONS,
+    "Messages": MESSAGES,
+    "Responses": RESPONSES,
+    "Completions": COMPLETIONS,
+    "CountTokens": MESSAGES,
+    "CountInputTokens": RESPONSES,
+}
 
 Parse = Callable[[Reading, bytes], Request]
 
@@ -108,7 +122,7 @@ class CodecServicer(rpc.CodecServiceServicer):
     async def _answered(
         self, protocol: WireProtocol, body: HttpBody, context: Context
     ) -> AsyncGenerator[HttpBody, None]:
-        caller = _caller(context)
+        caller = _caller_name(context)
         away = self._reception.sent_away(caller, protocol)
         if away is not None:
             raise _as_told(away.error, away.refusal, away.retry_after_s)
@@ -166,7 +180,7 @@ def _exchanging(
     metadata = dict(context.invocation_metadata() or ())
     request_id = request_id_from(metadata.get("x-request-id"))
     try:
-        with exchanging("grpc", request_id, trace_of(context)) as exchange:
+        with exchanging("grpc", request_id, trace_of(context), current_caller.get()) as exchange:
             exchange.figures["path"] = protocol.name
             names = (("x-request-id", request_id), ("x-trace-id", exchange.trace.trace_id))
             context.set_trailing_metadata(names)
@@ -183,10 +197,17 @@ def _as_told(error: ServiceError, refusal: Refusal, retry_after_s: float | None)
     return error_of(error.code, refusal.body.decode(), error.field, retry_after_s)
 
 
-def _caller(context: Context) -> bytes:
-    metadata = dict(context.invocation_metadata() or ())
-    credential = metadata.get("authorization") or metadata.get("x-api-key") or ""
-    return caller_of(credential, context.peer().rpartition(":")[0])
+def _caller_name(context: Context) -> bytes:
+    shown = Shown.of(context.invocation_metadata() or ())
+    return caller_of(current_caller.get(), shown, peer_of(context.peer()))
+
+
+def denied_call(method: str, denial: Denial) -> ServiceError:
+    """A denial in the words of the protocol that the method speaks, if it speaks one."""
+    protocol = _PROTOCOLS.get(method.rpartition("/")[2])
+    if protocol is None:
+        return denial.error
+    return _as_told(denial.error, denied(denial, protocol).refusal, None)
 
 
 def _check_ids(ids: Any, vocabulary_size: int) -> None:

@@ -20,9 +20,11 @@ from services.codec.protocols.seal import Seal
 from services.codec.readiness import Ready, watched
 from services.codec.reception import Reception
 from services.codec.repeats import Repeats
-from services.codec.rpc import CodecServicer, register
+from services.codec.rpc import CodecServicer, denied_call, register
 from services.codec.served_model import ServedModel
 from services.codec.settings import CodecSettings
+from services.shared.access.opening import guarding
+from services.shared.access.rpc_guard import RpcGuard
 from services.shared.health import Health
 from services.shared.model_folder import CONFIG, ModelFolder
 from services.shared.server import serving
@@ -70,11 +72,18 @@ class Service:
 async def serving_codec(
     settings: CodecSettings, folder: ModelFolder, encoder: PromptEncoder
 ) -> AsyncIterator[Service]:
-    """Serves inside the block; drain it before its end, which breaks off what runs."""
-    async with linked(settings.inference_engine.endpoint, _identity(folder, encoder)) as link:
+    """Serves inside the block; drain it before its end, which breaks off what runs.
+
+    Raises BadConfig when who may ask is not to be known, or would be anybody beyond this machine.
+    """
+    async with (
+        guarding(settings.security, settings.server.host) as guard,
+        linked(settings.inference_engine.endpoint, _identity(folder, encoder)) as link,
+    ):
         codec = _codec(settings, folder, encoder, link)
         repeats = Repeats(asyncio.get_running_loop())
-        reception = Reception(codec.refusal, repeats, Random().random, OpenRequests())  # noqa: S311 no secret
+        draw = Random().random  # noqa: S311 no secret
+        reception = Reception(codec.refusal, repeats, draw, OpenRequests(), guard)
         try:
             async with _doors(settings, codec, reception) as service:
                 yield service
@@ -102,6 +111,7 @@ async def _doors(
             partial(register, CodecServicer(codec, reception, max_body_bytes)),
             [RPC_SERVICE],
             grace_s=LAST_WORDS_S,
+            guards=[RpcGuard(reception.guard, denied_call)],
         ) as door,
         watched(ready, door.health),
     ):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from services.codec.output.families import FAMILIES
 from services.codec.protocols.reading import Images
+from services.shared.access.settings import SecuritySettings
 from services.shared.bounds import at_least, within
 from services.shared.byte_size import ByteSize
 from services.shared.settings import HealthSettings, TelemetrySettings
@@ -114,5 +115,6 @@ class CodecSettings:
     server: DoorSettings = field(default_factory=DoorSettings)
     inference_engine: EngineSettings = field(default_factory=EngineSettings)
     service: ServiceSettings = field(default_factory=ServiceSettings)
+    security: SecuritySettings = field(default_factory=SecuritySettings)
     health: HealthSettings = field(default_factory=HealthSettings)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)

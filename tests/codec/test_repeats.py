@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from services.codec.repeats import PERIOD_S, Repeats, caller_of
+from services.shared.access.caller import ANYBODY, Caller
+from services.shared.access.shown import Shown
 from services.shared.errors import Overloaded, Unavailable
 
 BUSY = Overloaded("busy", retry_after_s=2)
@@ -110,6 +112,14 @@ def test_who_was_told_longest_ago_is_forgotten_first() -> None:
 
 
 def test_callers_are_known_by_their_key_else_by_their_address() -> None:
-    assert caller_of(b"Bearer k", "10.0.0.1") == caller_of("Bearer k", "10.0.0.2")
-    assert caller_of(b"", "10.0.0.1") != caller_of(b"", "10.0.0.2")
-    assert b"Bearer k" not in caller_of(b"Bearer k", "")
+    key, none = Shown(authorization=("Bearer k",)), Shown()
+    assert caller_of(ANYBODY, key, "10.0.0.1") == caller_of(ANYBODY, key, "10.0.0.2")
+    assert caller_of(ANYBODY, none, "10.0.0.1") != caller_of(ANYBODY, none, "10.0.0.2")
+    assert b"Bearer k" not in caller_of(ANYBODY, key, "")
+
+
+def test_callers_with_keys_of_ours_are_known_by_tenant_and_key_however_they_show_it() -> None:
+    mine, other = (Caller(tenant="t", key_id=key) for key in ("tw_a", "tw_b"))
+    bearer, header = Shown(authorization=("Bearer k",)), Shown(api_key=("k",))
+    assert caller_of(mine, bearer, "10.0.0.1") == caller_of(mine, header, "10.0.0.2")
+    assert caller_of(mine, bearer, "") != caller_of(other, bearer, "")
