@@ -21,6 +21,9 @@ from services.engine.kv.stores.used_order import UsedOrder
 READERS = 1024
 """Reads at a time, of all processes together."""
 
+READERS_BYTES = READERS * 64 + 4096
+"""Of the file beside the data in which LMDB counts them."""
+
 REPLACING_PAUSE_S = 60.0
 """A disk that damages each new file is not fed more often than this."""
 
@@ -126,6 +129,7 @@ class LmdbFile:
                 fcntl.flock(self._users_lock(), fcntl.LOCK_SH)
 
     def _opened_env(self) -> OpenFile:
+        self._make_room_for_readers()
         env = lmdb.open(
             str(self._folder),
             map_size=self._max_bytes,
@@ -140,6 +144,14 @@ class LmdbFile:
         records = env.open_db(b"records")
         order = UsedOrder(env.open_db(b"used"), env.open_db(b"order"))
         return OpenFile(env, records, order, _inode(self.data))
+
+    def _make_room_for_readers(self) -> None:
+        """Raises OSError. LMDB maps the file with holes: filled on a full disk they end the process."""
+        lock = _lock_file(self._folder / "lock.mdb")
+        try:
+            os.posix_fallocate(lock, 0, READERS_BYTES)
+        finally:
+            os.close(lock)
 
     def _look_through(self) -> None:
         """Begins anew where the file is damaged or larger than it may be now."""

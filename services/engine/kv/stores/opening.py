@@ -57,4 +57,5 @@ def _packages(key: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise BadConfig(f"{key} needs the package {error.name}: install tokenway[cache]") from error
+        package = (error.name or "").partition(".")[0]
+        raise BadConfig(f"{key} needs the package {package}: install tokenway[cache]") from error

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+import hiredis  # noqa: F401  the parser needs it, and says so late
 import redis
 from redis._parsers import Encoder, _HiredisParser
 from redis.connection import PythonRespSerializer

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from services.engine.kv.store import StoreFailed
-from services.engine.kv.stores.lmdb_file import LmdbFile
+from services.engine.kv.stores.lmdb_file import READERS_BYTES, LmdbFile
 
 MAX_BYTES = 2**22
 
@@ -45,6 +45,12 @@ def test_a_file_is_for_its_user_alone(tmp_path: Path) -> None:
     filled(folder)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
+
+
+def test_what_is_mapped_for_writing_has_its_room_on_the_disk(tmp_path: Path) -> None:
+    filled(tmp_path)
+    mapped = (tmp_path / "lock.mdb").stat()
+    assert mapped.st_blocks * 512 >= mapped.st_size == READERS_BYTES
 
 
 def test_a_whole_file_is_opened_as_it_is(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
