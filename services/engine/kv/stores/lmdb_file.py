@@ -146,7 +146,10 @@ class LmdbFile:
         return OpenFile(env, records, order, _inode(self.data))
 
     def _make_room_for_readers(self) -> None:
-        """Raises OSError. LMDB maps the file with holes: filled on a full disk they end the process."""
+        """LMDB maps the file, and to fill a hole of it on a full disk ends the process.
+
+        Raises OSError.
+        """
         lock = _lock_file(self._folder / "lock.mdb")
         try:
             os.posix_fallocate(lock, 0, READERS_BYTES)
