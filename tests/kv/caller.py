@@ -17,9 +17,6 @@ class Caller:
     tenant: str | None = None
     salt: bytes = b""
 
-    def __str__(self) -> str:
-        return f"{self.tenant or 'nobody'} {self.salt.decode()}".strip()
-
     def addresses(self, prompt_ids: Sequence[int], engine: DescribeResponse) -> list[bytes]:
         """Of the prompt's blocks that a cache can give: of all tokens but the last.
 
@@ -33,3 +30,6 @@ class Caller:
             address = next_address(address, prompt_ids[start : start + size])
             addresses.append(address)
         return addresses
+
+
+NOBODY = Caller()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import grpc
 
 from tests.kv.prompts import prompt
-from tests.kv.token_door import TokenDoor, token_door
+from tests.kv.token_door import TokenDoor, request_of, token_door
 from tests.waiting import until
 
 CALLERS = 6
@@ -48,7 +48,8 @@ class Crowd:
     async def _ask(self, number: int) -> None:
         right = self.known[number]
         try:
-            told = await self.door.ask(prompt(number, self.prompt_tokens), tokens=len(right))
+            asked = request_of(prompt(number, self.prompt_tokens), tokens=len(right))
+            told = await self.door.ask(asked)
         except (grpc.aio.AioRpcError, AssertionError) as error:
             self.faults.append(f"prompt {number}: {error}")
             return
@@ -63,9 +64,10 @@ async def known_by(
 ) -> dict[int, Sequence[int]]:
     """What one engine or router answers to so many prompts, by their numbers."""
     async with token_door(address) as door:
-        told = await asyncio.gather(
-            *(door.ask(prompt(number, prompt_tokens), tokens=tokens) for number in range(prompts))
-        )
+        asked = [
+            request_of(prompt(number, prompt_tokens), tokens=tokens) for number in range(prompts)
+        ]
+        told = await asyncio.gather(*map(door.ask, asked))
     return {number: one.ids for number, one in enumerate(told)}
 
 

@@ -12,8 +12,7 @@ from tokenway.stream.v1.stream_pb2_grpc import TokenStreamServiceStub
 from tokenway.types.v1 import types_pb2 as types
 
 from services.shared.channel import open_channel
-
-BLOCK_TOKENS = 16
+from tests.kv.caller import NOBODY, Caller
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,36 +30,34 @@ class Told:
         return found.device, found.host, found.peer, found.service
 
 
+def request_of(
+    prompt_ids: Sequence[int], *, tokens: int = 8, caller: Caller = NOBODY, peer: str | None = None
+) -> pb.GenerateRequest:
+    """A seeded output of so many tokens.
+
+    Args:
+        prompt_ids: the prompt.
+        tokens: of the output.
+        caller: who asks.
+        peer: where the blocks are said to be.
+    """
+    return pb.GenerateRequest(
+        prompt_ids=prompt_ids,
+        sampling=types.Sampling(seed=5),
+        stopping=types.Stopping(max_tokens=tokens, ignore_eos=True),
+        quality_of_service=types.QualityOfService(tenant=caller.tenant),
+        cache=types.CacheControl(salt=caller.salt),
+        routing=types.RoutingHints(prefill_peer=peer),
+    )
+
+
 class TokenDoor:
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._stub = TokenStreamServiceStub(channel)
 
-    async def ask(
-        self,
-        prompt_ids: Sequence[int],
-        *,
-        tokens: int = 8,
-        tenant: str | None = None,
-        salt: bytes = b"",
-        peer: str | None = None,
-    ) -> Told:
-        """A seeded output of so many tokens; raises grpc.aio.AioRpcError.
-
-        Args:
-            prompt_ids: the prompt.
-            tokens: of the output.
-            tenant: who asks; None is nobody.
-            salt: of the cache.
-            peer: where the blocks are said to be.
-        """
-        request = pb.GenerateRequest(
-            prompt_ids=prompt_ids,
-            sampling=types.Sampling(seed=5),
-            stopping=types.Stopping(max_tokens=tokens, ignore_eos=True),
-            quality_of_service=types.QualityOfService(tenant=tenant),
-            cache=types.CacheControl(salt=salt),
-            routing=types.RoutingHints(prefill_peer=peer),
-        )
+    async def ask(self, request: pb.GenerateRequest) -> Told:
+        """All tokens that were asked for; raises grpc.aio.AioRpcError."""
+        tokens = request.stopping.max_tokens
         ids: list[int] = []
         cached, finished = types.CachedTokens(), pb.Finished()
         async for response in self._stub.Generate(request, wait_for_ready=True):
