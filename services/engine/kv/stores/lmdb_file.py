@@ -123,13 +123,13 @@ class LmdbFile:
         with self._opening():
             if self._alone():
                 self._look_through()
+                self._make_room_for_readers()
             try:
                 return self._opened_env()
             finally:
                 fcntl.flock(self._users_lock(), fcntl.LOCK_SH)
 
     def _opened_env(self) -> OpenFile:
-        self._make_room_for_readers()
         env = lmdb.open(
             str(self._folder),
             map_size=self._max_bytes,
@@ -148,7 +148,8 @@ class LmdbFile:
     def _make_room_for_readers(self) -> None:
         """LMDB maps the file, and to fill a hole of it on a full disk ends the process.
 
-        Raises OSError.
+        For one who is alone: to close the file gives up the locks that LMDB has on it where this
+        process has it open. Raises OSError.
         """
         lock = _lock_file(self._folder / "lock.mdb")
         try:
