@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from services.engine.eviction import EvictionOrder
+from services.engine.eviction import PINNED_SHARE, EvictionOrder
 from services.shared.stream.block_changes import BlockChanges
-
-PINNED_SHARE = 4
-"""One block in so many may be pinned, so that pinning cannot take the pool from others."""
 
 
 class OutOfBlocks(Exception):
@@ -37,7 +34,7 @@ class BlockPool:
         self.on_evict: Callable[[int, bytes], None] = _forgotten
         self._address_of: list[bytes | None] = [None] * count
         self._block_at: dict[bytes, int] = {}
-        self._cached = EvictionOrder(count // PINNED_SHARE)
+        self._cached: EvictionOrder[int] = EvictionOrder(count // PINNED_SHARE)
         self._changes: BlockChanges | None = None
 
     @property
@@ -165,7 +162,7 @@ class BlockPool:
         ]
         owned, leased = (sum(column) for column in zip(*states, strict=True))
         idle = {block for block in range(self.count) if not any(states[block])}
-        free, cached = set(self._free), self._cached.blocks
+        free, cached = set(self._free), set(self._cached)
         truths = (
             (owned, leased) == (self._owned, self._leased),
             min(*self._owners, *self._leases) >= 0,

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Hashable, Iterator
+from itertools import chain
+from typing import Generic, TypeVar
+
+PINNED_SHARE = 4
+"""One block in so many may be pinned, so that pinning cannot take a tier from others."""
+
+Name = TypeVar("Name", bound=Hashable)
 
 
-class EvictionOrder:
+class EvictionOrder(Generic[Name]):
     """Cached blocks, the one used longest ago first; then those that are pinned, likewise.
 
     A block may be pinned while it is not cached. At most `pins` are: of more, the one pinned
@@ -14,21 +22,21 @@ class EvictionOrder:
 
     def __init__(self, pins: int) -> None:
         self._most = pins
-        self._pins: OrderedDict[int, None] = OrderedDict()
-        self._plain: OrderedDict[int, None] = OrderedDict()
-        self._kept: OrderedDict[int, None] = OrderedDict()
+        self._pins: OrderedDict[Name, None] = OrderedDict()
+        self._plain: OrderedDict[Name, None] = OrderedDict()
+        self._kept: OrderedDict[Name, None] = OrderedDict()
+
+    def __iter__(self) -> Iterator[Name]:
+        """The next to give way first."""
+        return chain(self._plain, self._kept)
 
     def __len__(self) -> int:
         return len(self._plain) + len(self._kept)
 
-    @property
-    def blocks(self) -> set[int]:
-        return {*self._plain, *self._kept}
-
-    def is_pinned(self, block: int) -> bool:
+    def is_pinned(self, block: Name) -> bool:
         return block in self._pins
 
-    def pin(self, block: int) -> None:
+    def pin(self, block: Name) -> None:
         """Pins a block, or notes that it is used again."""
         self._pins[block] = None
         self._pins.move_to_end(block)
@@ -38,19 +46,19 @@ class EvictionOrder:
         if len(self._pins) > self._most:
             self.unpin(next(iter(self._pins)))
 
-    def add(self, block: int) -> None:
-        """The block is cached, and was used now."""
+    def add(self, block: Name) -> None:
+        """The block is cached from now on, and the last to give way of its kind."""
         (self._kept if block in self._pins else self._plain)[block] = None
 
-    def remove(self, block: int) -> None:
+    def remove(self, block: Name) -> None:
         """The block is in use again."""
         del (self._kept if block in self._kept else self._plain)[block]
 
-    def take(self) -> int:
+    def take(self) -> Name:
         """The next to give way; `unpin` it when its content is gone."""
         return (self._plain or self._kept).popitem(last=False)[0]
 
-    def unpin(self, block: int) -> None:
+    def unpin(self, block: Name) -> None:
         """Pins it no longer, if it was."""
         self._pins.pop(block, None)
         if block in self._kept:

@@ -134,7 +134,7 @@ def _hear_of_blocks(
     def evicted(block: int, address: bytes) -> None:
         device.evicted(address)
         if host is not None:
-            host.keep(block, address)
+            host.keep(block, address, pinned=parts.pool.is_pinned(block))
 
     parts.pool.on_evict = evicted
     writers = [] if service is None else [service.writer]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from threading import Lock
 
+from services.engine.eviction import PINNED_SHARE, EvictionOrder
 from services.engine.kv.figures import TierFigures
 from services.engine.kv.memory import BlockMemory
 from services.engine.kv.ready_memory import ReadyMemory
@@ -40,17 +40,20 @@ class HostTier:
         self._memory = memory
         self._figures = figures
         self._lock = Lock()
-        self._kept: OrderedDict[bytes, _Kept] = OrderedDict()
+        self._kept: dict[bytes, _Kept] = {}
+        self._pins = max_bytes // memory.block_bytes // PINNED_SHARE
+        self._order: EvictionOrder[bytes] = EvictionOrder(self._pins)
         self._room = ReadyMemory(max_bytes, memory.block_bytes)
 
-    def keep(self, block: int, address: bytes) -> None:
+    def keep(self, block: int, address: bytes, *, pinned: bool = False) -> None:
         """Copies a block that gives way in the pool. For the step loop's thread.
 
-        It waits for no memory: if there is none at once, the oldest block gives its own.
+        It waits for no memory: if there is none at once, the oldest block gives its own. What is
+        pinned gives way last, up to a share of the tier.
         """
         with self._lock:
             if address in self._kept:
-                self._kept.move_to_end(address)
+                self._use(address, pinned=pinned)
                 self._figures.skip(Skip.PRESENT)
                 return
             buffer = self._room.take() or self._oldest()
@@ -60,6 +63,9 @@ class HostTier:
         self._memory.read_into(block, buffer)
         with self._lock:
             self._kept[address] = _Kept(buffer)
+            self._order.add(address)
+            if pinned:
+                self._order.pin(address)
         self._figures.wrote(1, len(buffer))
 
     def can_supply(self, wanted: Wanted) -> bool:
@@ -84,6 +90,7 @@ class HostTier:
         with self._lock:
             dropped = list(self._kept.values())
             self._kept.clear()
+            self._order = EvictionOrder(self._pins)
             for kept in dropped:
                 kept.dropped = True
                 if not kept.readers:
@@ -96,17 +103,24 @@ class HostTier:
 
     def _oldest(self) -> memoryview | None:
         """The buffer of the block that was used longest ago and that nobody reads."""
-        for address, kept in self._kept.items():
-            if not kept.readers:
-                del self._kept[address]
-                return kept.buffer
+        for address in self._order:
+            if not self._kept[address].readers:
+                self._order.remove(address)
+                self._order.unpin(address)
+                return self._kept.pop(address).buffer
         return None
+
+    def _use(self, address: bytes, *, pinned: bool = False) -> None:
+        self._order.remove(address)
+        self._order.add(address)
+        if pinned or self._order.is_pinned(address):
+            self._order.pin(address)
 
     def _opened(self, address: bytes) -> _Kept | None:
         with self._lock:
             kept = self._kept.get(address)
             if kept is not None:
-                self._kept.move_to_end(address)
+                self._use(address)
                 kept.readers += 1
             return kept
 

@@ -77,6 +77,19 @@ async def test_what_was_used_longest_ago_gives_way() -> None:
     assert [await given(tier, [NAMES[block]]) for block in (1, 3, 4)] == [[1], [3], [4]]
 
 
+async def test_what_is_pinned_gives_way_last_and_is_a_quarter_at_most() -> None:
+    tier, _ = tier_of(4)
+    tier.keep(1, NAMES[1], pinned=True)
+    for block in range(2, 8):
+        tier.keep(block, NAMES[block])
+    assert await given(tier, [NAMES[1]]) == [1]
+    tier.keep(8, NAMES[8], pinned=True)
+    for block in (2, 3, 4):
+        tier.keep(block, NAMES[block])
+    assert await given(tier, [NAMES[8]]) == [8]
+    assert await given(tier, [NAMES[1]]) == [CacheMiss.ABSENT]
+
+
 async def test_a_block_is_kept_once_and_counts_as_used_when_it_comes_again() -> None:
     tier, figures = tier_of(2)
     for block in (1, 2, 1, 3):

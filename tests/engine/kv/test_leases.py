@@ -106,7 +106,7 @@ def test_a_lease_leaves_running_sequences_room_for_a_block_each() -> None:
     harness.loop.step()
     pool = harness.parts.pool
     known = pool.match(next(iter(harness.loop.scheduler)).addresses)
-    cached = [block for block in range(8) if block in pool._cached.blocks]
+    cached = [block for block in range(8) if block in pool._cached]
     lease = Leases(harness.loop.scheduler, harness.loop.command).grant(cached)
     assert lease is not None
     assert lease.blocks == cached[:-1]
