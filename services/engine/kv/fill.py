@@ -12,14 +12,15 @@ from services.engine.sequence import Sequence
 
 @dataclass(slots=True, eq=False)
 class Fill:
-    """Changed by the step loop's thread until it has been looked at, then by the event loop's.
+    """What is leased is changed by the step loop's thread, the rest by the event loop's.
 
     Args:
         addresses: of all blocks that the sequence could find.
         began_ns: on the monotonic clock.
         cancelled: the sequence is not wanted any more.
         entered: the step loop has the sequence.
-        found, blanks: leased blocks of the chain: those with content, then those to be filled.
+        found, blanks: leased blocks of the chain: those with content, then those to be filled,
+            which become more while the fill goes on.
         tiers: where the blanks' contents came from, of those that are filled.
         over: whoever waits for this fill's blocks may look again.
     """
@@ -36,5 +37,5 @@ class Fill:
 
     @property
     def missing(self) -> list[bytes]:
-        """Addresses of the blanks, and of the blocks that there was no room for."""
+        """Addresses of what was not found; the first are those of the blanks."""
         return self.addresses[len(self.found) :]

@@ -8,6 +8,9 @@ from services.engine.kv.fill import Fill
 from services.engine.loop import EngineLoop
 from services.shared.stream.events import CacheMiss
 
+PORTION = 32
+"""Blanks that are leased between two steps: each may have to be copied to host memory before."""
+
 
 class FillDesk:
     """Leases a fill's blocks and lets its sequence in. All for the step loop's thread.
@@ -20,10 +23,9 @@ class FillDesk:
         self._going: dict[bytes, Fill] = {}
 
     def look(self, fill: Fill) -> Fill | None:
-        """Leases what is found and blanks for what is missing; gives the fill to wait for instead.
+        """Leases what is found and some blanks; gives the fill to wait for instead.
 
-        Running sequences keep room to grow by a block each. If nothing is missing or there is no
-        room, the sequence enters.
+        If nothing is missing or there is no room, the sequence enters.
         """
         scheduler = self._loop.scheduler
         found = scheduler.pool.match(fill.addresses)
@@ -31,9 +33,8 @@ class FillDesk:
         if missing and missing[0] in self._going:
             return self._going[missing[0]]
         scheduler.pool.lease(found)
-        room = max(0, scheduler.pool.available - len(scheduler.running))
         fill.found = found
-        fill.blanks = scheduler.pool.lease_blank(min(len(missing), room))
+        self.extend(fill)
         if fill.blanks and not fill.cancelled:
             self._going[missing[0]] = fill
         else:
@@ -41,6 +42,13 @@ class FillDesk:
                 fill.sequence.cache_miss = CacheMiss.NO_ROOM
             self.settle(fill)
         return None
+
+    def extend(self, fill: Fill) -> None:
+        """Leases some more blanks; running sequences keep room to grow by a block each."""
+        scheduler = self._loop.scheduler
+        room = max(0, scheduler.pool.available - len(scheduler.running))
+        lacking = len(fill.missing) - len(fill.blanks)
+        fill.blanks += scheduler.pool.lease_blank(min(lacking, room, PORTION))
 
     def settle(self, fill: Fill) -> None:
         """Publishes what came, ends the leases, and lets the sequence in if it still is wanted."""

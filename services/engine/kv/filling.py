@@ -10,6 +10,7 @@ from functools import partial
 
 from services.engine import sequence as state
 from services.engine.asking import asked
+from services.engine.kv.blanks import Blanks
 from services.engine.kv.figures import Figures
 from services.engine.kv.fill import Fill
 from services.engine.kv.fill_desk import FillDesk
@@ -99,7 +100,8 @@ class Filler:
         return Fill(sequence, list(addresses))
 
     async def _fill(self, fill: Fill) -> None:
-        landing = Landing(fill, self._memory, self._copiers)
+        blanks = Blanks(fill, self._loop, self._desk)
+        landing = Landing(fill, blanks, self._memory, self._copiers)
         left_s = (fill.sequence.deadline_ns - time.monotonic_ns()) / 1e9
         try:
             async with asyncio.timeout(left_s):

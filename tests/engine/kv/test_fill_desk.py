@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from services.engine.kv.fill import Fill
-from services.engine.kv.fill_desk import FillDesk
+from services.engine.kv.fill_desk import PORTION, FillDesk
 from services.engine.kv.tier import Tier
 from services.shared.stream.events import CachedTokens, CacheMiss
 from tests.engine.harness import Harness, simulated
@@ -33,6 +33,16 @@ def test_running_sequences_keep_room_for_a_block_each() -> None:
     desk.settle(fill)
     assert pool.leased == 0
     assert entered(harness) == 1
+
+
+def test_few_others_give_way_between_two_steps() -> None:
+    harness = Harness(simulated(blocks=100))
+    desk, fill = FillDesk(harness.loop), fill_for(harness, prompt=401)
+    for leased in (PORTION, 2 * PORTION, 3 * PORTION, 100):
+        desk.extend(fill) if fill.blanks else desk.look(fill)
+        assert harness.parts.pool.leased == leased
+    desk.settle(fill)
+    assert harness.parts.pool.free == 100
 
 
 def test_what_is_found_stays_and_only_the_rest_is_blank() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator
 
 import pytest
@@ -75,6 +74,18 @@ async def test_each_supply_goes_on_where_the_one_before_stopped() -> None:
     assert [len(stock.asked[0].addresses) for stock in (host, peer, service)] == [10, 8, 5]
     assert [stock.asked[0].peer for stock in (host, peer)] == ["127.0.0.1:1"] * 2
     assert [stock.closed for stock in (host, peer, service)] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("blocks", [103, 250])
+async def test_long_prompts_come_while_others_give_way(blocks: int) -> None:
+    wanted = [generation(number, prompt=401) for number in (0, 60)]
+    stock = Stock(computed_blocks(simulated(blocks=400), wanted))
+    async with filling(simulated(blocks=blocks), [stock]) as bed:
+        told = [(await bed.finish(one))[0] for one in (*wanted, wanted[0])]
+    assert [one.ids for one in told] == outputs(*wanted, wanted[0])
+    assert [one.accepted.cached_tokens.total for one in told] == [400] * 3
+    assert [len(one.addresses) for one in stock.asked] == [100] * len(stock.asked)
+    assert len(stock.asked) == (3 if blocks == 103 else 2)
 
 
 async def test_nobody_is_asked_for_what_the_pool_has() -> None:
@@ -150,13 +161,12 @@ async def test_a_block_of_another_size_is_a_bug_and_not_used() -> None:
 
 async def test_what_finds_no_room_is_computed_and_told() -> None:
     blocks = computed_blocks(simulated(), [generation()])
-    stock = Stock(blocks, gate=asyncio.Event())
+    stock = Stock(blocks)
     async with filling(simulated(blocks=14), [stock]) as bed:
         held = await held_blocks(bed, 14 - 4)
         one = bed.ask(generation())
-        await until(lambda: stock.asked)
+        await until(lambda: stock.closed)
         bed.loop.command(lambda: bed.loop.scheduler.pool.end_lease(held))
-        stock.gate.set()
         end = await one.finished()
     assert [one.ids] == outputs(generation())
     assert end.timeline.cache_miss is CacheMiss.NO_ROOM
