@@ -23,6 +23,7 @@ MODULES = (
     "affinity",
     "fairness",
     "long_prompt",
+    "kv_stores",
     "kv_reuse",
     "separation",
     "spinning",
