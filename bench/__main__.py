@@ -24,6 +24,7 @@ MODULES = (
     "fairness",
     "long_prompt",
     "kv_stores",
+    "kv_transfer",
     "kv_reuse",
     "separation",
     "spinning",

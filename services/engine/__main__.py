@@ -12,6 +12,7 @@ from pathlib import Path
 
 from services.engine.assembly import SERVICES, Assembly, assembled
 from services.engine.followed_switch import followed_switch, switched_by
+from services.engine.freed_memory import keep_freed_memory
 from services.engine.liveness import watched
 from services.engine.loop import EngineLoop
 from services.engine.metrics import EngineMetrics, metrics_served
@@ -45,6 +46,7 @@ async def serve(settings: EngineSettings, stop: Stop, path: Path | None = None) 
     One thread computes, from the first tensor to the last step: OpenMP keeps a team for each thread
     that asks for one, and with more teams than cores it no longer lets threads spin.
     """
+    keep_freed_memory()
     switch = None if path is None else followed_switch(path)
     home = asyncio.get_running_loop()
     computing = ThreadPoolExecutor(max_workers=1, thread_name_prefix="step")

@@ -41,23 +41,17 @@ def lookup_response(found: Found, incarnation: int) -> pb.LookupResponse:
 
 def fetch_responses(blocks: Sequence[LentBlock], incarnation: int) -> Iterator[pb.FetchResponse]:
     """Messages of at most MESSAGE_BYTES; a large block goes over several."""
-    parts: list[pb.BlockPart] = []
-    room = MESSAGE_BYTES
+    response, room = pb.FetchResponse(incarnation=incarnation), MESSAGE_BYTES
     for block in blocks:
-        for part in _parts(block):
-            if len(part.data) > room:
-                yield pb.FetchResponse(incarnation=incarnation, parts=parts)
-                parts, room = [], MESSAGE_BYTES
-            parts.append(part)
-            room -= len(part.data)
-    yield pb.FetchResponse(incarnation=incarnation, parts=parts)
-
-
-def _parts(block: LentBlock) -> Iterator[pb.BlockPart]:
-    payload, size = block.payload, len(block.payload)
-    for at in range(0, size, MESSAGE_BYTES):
-        data = bytes(payload[at : at + MESSAGE_BYTES])
-        is_last = at + len(data) == size
-        yield pb.BlockPart(
-            index=block.index, data=data, checksum=block.checksum if is_last else None
-        )
+        size = len(block.payload)
+        for at in range(0, size, MESSAGE_BYTES):
+            end = min(at + MESSAGE_BYTES, size)
+            if end - at > room:
+                yield response
+                response, room = pb.FetchResponse(incarnation=incarnation), MESSAGE_BYTES
+            # In place: a part that is made apart is copied once more.
+            part = response.parts.add(index=block.index, data=bytes(block.payload[at:end]))
+            if end == size:
+                part.checksum = block.checksum
+            room -= end - at
+    yield response

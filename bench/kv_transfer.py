@@ -1,0 +1,156 @@
+"""Blocks from one engine's pool into another's, over a memory copy and over a bare TCP socket.
+
+Two processes on one machine. The channel is what engines use, in the clear and with mutual TLS:
+each block is read from a pool, sent, checked, and written into another. The socket sends the same
+bytes and nothing is done with them; the copy takes them from one pool to another. All take turns,
+and of each the best round counts: neighbours on the machine only slow a side down.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import socket
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from pathlib import Path
+
+import grpc
+
+from bench.kv_lender import LAYOUT, address, memory_of
+from bench.ratio import Ratio
+from bench.service_process import service_process
+from services.engine.freed_memory import keep_freed_memory
+from services.engine.kv.cache_settings import PeerSettings
+from services.engine.kv.figures import TierFigures
+from services.engine.kv.memory import BlockMemory
+from services.engine.kv.peer_supply import PeerSupply
+from services.engine.kv.supply import Wanted
+from services.engine.kv.switch import CacheSwitch
+from services.shared.stream.events import CacheMiss
+from tests.certificates import Authority, Identity
+
+BLOCKS = 128
+ROUNDS = 5
+GB = 1e9
+
+Way = Callable[[], Awaitable[None]]
+
+
+def copied(memory: BlockMemory, blocks: int) -> Way:
+    """From one pool to another in one process."""
+    source, room = memory_of(blocks), memoryview(bytearray(memory.block_bytes))
+
+    async def copy() -> None:
+        for block in range(blocks):
+            source.read_into(block, room)
+            memory.write(block, room)
+
+    return copy
+
+
+def sent_raw(door: str, block_bytes: int, blocks: int) -> Way:
+    """Over a socket, both ends of which block."""
+    host, _, port = door.rpartition(":")
+    room = bytearray(block_bytes)
+
+    def receive() -> None:
+        with socket.create_connection((host, int(port))) as connection:
+            left = blocks * block_bytes
+            while left:
+                left -= connection.recv_into(room, min(left, block_bytes))
+
+    async def send() -> None:
+        await asyncio.to_thread(receive)
+
+    return send
+
+
+def fetched(supply: PeerSupply, door: str, memory: BlockMemory, blocks: int) -> Way:
+    """As an engine fetches."""
+    wanted = Wanted(addresses=[address(at) for at in range(blocks)], peer=door)
+
+    async def fetch() -> None:
+        came = 0
+        async with aclosing(supply.supply(wanted)) as given:
+            async for each in given:
+                if isinstance(each, CacheMiss):
+                    raise RuntimeError(f"after {came} blocks: {each.name}")  # noqa: TRY004
+                await asyncio.to_thread(memory.write, came, each)
+                came += 1
+
+    return fetch
+
+
+async def best_of(ways: dict[str, Way], rounds: int) -> dict[str, float]:
+    """Seconds of each, which take turns; the first round only warms them."""
+    best = dict.fromkeys(ways, float("inf"))
+    for at in range(rounds + 1):
+        for name, way in ways.items():
+            began = time.perf_counter()
+            await way()
+            if at:
+                best[name] = min(best[name], time.perf_counter() - began)
+    return best
+
+
+def credentials_of(identity: Identity) -> grpc.ChannelCredentials:
+    pem = (each.read_bytes() for each in (identity.ca_file, identity.key_file, identity.cert_file))
+    return grpc.ssl_channel_credentials(*pem)
+
+
+async def measure(folder: Path, blocks: int, rounds: int) -> dict[str, float]:
+    """GB/s of each way."""
+    authority = Authority(folder)
+    lender = authority.issue("lender")
+    files = {"ca": lender.ca_file, "cert": lender.cert_file, "key": lender.key_file}
+    tls = {name: str(path) for name, path in files.items()}
+    memory = memory_of(blocks)
+    supplies = {
+        door: PeerSupply(
+            LAYOUT,
+            memory.block_bytes,
+            CacheSwitch(),
+            TierFigures(),
+            PeerSettings(),
+            credentials=credentials,
+        )
+        for door, credentials in (
+            ("plain", None),
+            ("mtls", credentials_of(authority.issue("borrower"))),
+        )
+    }
+    with service_process("bench.kv_lender", {"blocks": blocks, "tls": tls}) as process:
+        ways = {
+            "memcpy": copied(memory, blocks),
+            "tcp": sent_raw(process.doors["raw"], memory.block_bytes, blocks),
+        }
+        for door, supply in supplies.items():
+            ways[door] = fetched(supply, process.doors[door], memory, blocks)
+        best = await best_of(ways, rounds)
+        for supply in supplies.values():
+            await supply.close()
+    size = blocks * memory.block_bytes
+    return {name: size / seconds / GB for name, seconds in best.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--blocks", type=int, default=BLOCKS)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    options = parser.parse_args()
+    keep_freed_memory()
+    with tempfile.TemporaryDirectory() as folder:
+        rates = asyncio.run(measure(Path(folder), options.blocks, options.rounds))
+    print("way        GB/s  of memcpy  of tcp")
+    for name, rate in rates.items():
+        print(f"{name:8} {rate:6.2f} {rate / rates['memcpy']:10.2f} {rate / rates['tcp']:7.2f}")
+    for door in ("mtls", "plain"):
+        print(Ratio(name=f"kv_{door}_to_memcpy", value=rates[door] / rates["memcpy"]))
+        print(Ratio(name=f"kv_{door}_to_tcp", value=rates[door] / rates["tcp"]))
+
+
+if __name__ == "__main__":
+    main()
