@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from services.codec.controls import Controls, mark
+from services.codec.controls import Controls, Piece, mark
 from services.codec.conversation import Conversation, Role
+from services.codec.head import EncodedPrompt, head_pieces
 from services.codec.manners import manners_of
 from services.codec.output.families import family_of
 from services.codec.output.family import Family
@@ -64,7 +65,14 @@ class PromptEncoder:
         Raises:
             InvalidRequest: text that cannot be encoded, or a conversation the template refuses.
         """
-        return self._ids(self.render(conversation))
+        return self.encode_with_head(conversation).ids
+
+    def encode_with_head(self, conversation: Conversation) -> EncodedPrompt:
+        """The prompt, and how much of it does not depend on what is said; raises as `encode`."""
+        pieces = list(self._controls.split(self.render(conversation)))
+        head = head_pieces(conversation, (piece.text for piece in pieces))
+        # Control tokens are borders: what comes after one changes no ID before it.
+        return EncodedPrompt(self._ids(pieces), len(self._ids(pieces[:head])))
 
     def encode_text(self, text: str) -> list[int]:
         """Token IDs of plain text; spelled control tokens stay text."""
@@ -127,9 +135,9 @@ class PromptEncoder:
         check_text(text, field)
         return self._controls.broken(text)
 
-    def _ids(self, rendered: str) -> list[int]:
+    def _ids(self, pieces: Iterable[Piece]) -> list[int]:
         parts: list[str | ControlToken] = []
-        for piece in self._controls.split(rendered):
+        for piece in pieces:
             parts += self.tokenizer.segments(piece.text)
             if piece.control is not None:
                 parts.append(piece.control)
