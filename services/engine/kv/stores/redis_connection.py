@@ -14,7 +14,7 @@ from redis.connection import PythonRespSerializer
 from services.engine.kv.stores.node_address import NodeAddress
 from services.engine.kv.stores.redis_access import RedisAccess
 
-READ_BYTES = 1 << 18
+READ_BYTES = 1 << 20
 """Asked of the socket at once; blocks are hundreds of kilobytes."""
 
 JOINED_BYTES = 6000
@@ -90,6 +90,8 @@ class RedisConnection:
         # A node that refuses us says so, and closes while we would still be writing a record.
         connection.send_command("PING")
         self._answer()
+        if not self._usable():
+            raise redis.ConnectionError("the node says more than it was asked")
 
     def _usable(self) -> bool:
         try:
