@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,34 +11,7 @@ import pytest
 from services.launcher import drill
 from services.launcher.drill_stack import stack_of
 from services.shared.model_folder import ModelFolder
-from tests.integration.stack import PATIENCE_S, ROOT
-
-FREE_PORTS = [
-    part for door in ("http", "grpc", "router", "engine") for part in (f"--{door}-port", "0")
-]
-
-
-@contextmanager
-def up(folder: Path, model: ModelFolder, *options: str) -> Iterator[Path]:
-    """The folder of its logs, once all are ready."""
-    command = [sys.executable, "-m", "services.launcher", "up", "--simulate", *FREE_PORTS]
-    logs = folder / "logs"
-    own = {"TOKENWAY_CACHE__EMBEDDED__PATH": str(folder / "kv")}
-    with subprocess.Popen(  # noqa: S603 our own program
-        [*command, "--model", str(model.path), "--log-dir", str(logs), *options],
-        cwd=ROOT,
-        env={**os.environ, **own, "PYTHONPATH": f"{ROOT}:{ROOT / 'stubs'}"},
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            assert process.stderr is not None
-            assert any("Ctrl-C stops all" in line for line in process.stderr)
-            yield logs
-            process.terminate()
-            process.communicate(timeout=PATIENCE_S)
-        finally:
-            process.kill()
+from tests.integration.up_process import up_process
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +23,8 @@ def logs(tmp_path_factory: pytest.TempPathFactory, model_folder: ModelFolder) ->
         text = "service: {limits: {settle_s: 0}}\n"
         (folder / "config" / f"{service}.yaml").write_text(text)
     options = ("--replicas", "2", "--config-dir", str(folder / "config"))
-    with up(folder, model_folder, *options) as running:
-        yield running
+    with up_process(folder, model_folder, *options) as running:
+        yield running.logs
 
 
 def drilled(logs: Path, *arguments: str) -> int:
@@ -130,6 +99,7 @@ def test_what_cannot_be_meant_is_refused(
 
 
 def test_the_file_goes_with_the_stack(tmp_path: Path, model_folder: ModelFolder) -> None:
-    with up(tmp_path, model_folder, "--drain-s", "1") as logs:
+    with up_process(tmp_path, model_folder, "--drain-s", "1") as running:
+        logs = running.logs
         assert (logs / "run.json").exists()
     assert not (logs / "run.json").exists()

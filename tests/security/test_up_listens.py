@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 
@@ -18,44 +14,16 @@ import httpx
 import pytest
 
 from services.shared.model_folder import ModelFolder
-from tests.integration.stack import PATIENCE_S, ROOT
+from tests.integration.stack import PATIENCE_S
+from tests.integration.up_process import UpProcess, up_process
 
-FREE_PORTS = [
-    part for door in ("http", "grpc", "router", "engine") for part in (f"--{door}-port", "0")
-]
 LISTENING = "0A"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Up:
-    process: subprocess.Popen[str]
-    said: str
-
-
 @pytest.fixture
-def up(model_folder: ModelFolder, tmp_path: Path) -> Iterator[Up]:
-    command = [sys.executable, "-m", "services.launcher", "up", "--simulate", "--replicas", "2"]
-    command += ["--model", str(model_folder.path), "--log-dir", str(tmp_path), *FREE_PORTS]
-    own = {"TOKENWAY_CACHE__EMBEDDED__PATH": str(tmp_path / "kv")}
-    environ = {**os.environ, **own, "PYTHONPATH": f"{ROOT}:{ROOT / 'stubs'}"}
-    with subprocess.Popen(  # noqa: S603 our own program
-        command, cwd=ROOT, env=environ, stderr=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            yield Up(process=process, said=said_until_ready(process))
-        finally:
-            process.terminate()
-            process.communicate(timeout=PATIENCE_S)
-
-
-def said_until_ready(process: subprocess.Popen[str]) -> str:
-    said = ""
-    assert process.stderr is not None
-    for line in process.stderr:
-        said += line
-        if "Ctrl-C stops all" in line:
-            return said
-    pytest.fail(said)
+def up(model_folder: ModelFolder, tmp_path: Path) -> Iterator[UpProcess]:
+    with up_process(tmp_path, model_folder, "--replicas", "2") as running:
+        yield running
 
 
 def family(pid: int) -> Iterator[int]:
@@ -94,16 +62,14 @@ def address_of(hexadecimal: str) -> str:
     return f"{mapped or known}:{int(port, 16)}"
 
 
-def test_all_that_listens_is_what_was_told_and_is_on_loopback(up: Up) -> None:
-    (ports,) = [line for line in up.said.splitlines() if line.startswith("ports ")]
-    told = set(re.findall(r"127\.0\.0\.1:\d+", ports))
+def test_all_that_listens_is_what_was_told_and_is_on_loopback(up: UpProcess) -> None:
+    told = set(re.findall(r"127\.0\.0\.1:\d+", up.line("ports")))
     assert len(told) == 7
     assert listeners(up.process.pid) == told
 
 
-def test_the_request_to_paste_is_answered_and_ctrl_c_ends_all(up: Up) -> None:
-    (line,) = [line for line in up.said.splitlines() if line.startswith("curl ")]
-    words = shlex.split(line)
+def test_the_request_to_paste_is_answered_and_ctrl_c_ends_all(up: UpProcess) -> None:
+    words = shlex.split(up.line("curl"))
     url = next(word for word in words if word.startswith("http://"))
     body = json.loads(words[words.index("-d") + 1]) | {"max_tokens": 5}
     answer = httpx.post(url, json=body, timeout=PATIENCE_S)
