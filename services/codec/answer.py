@@ -101,6 +101,15 @@ class Answer:
             told = self._begun(told)
         return told
 
+    @property
+    def used_tokens(self) -> int:
+        """Of the prompts that were taken and of all outputs so far, ended or not."""
+        outputs = (
+            output.completion_tokens if output.finish else output.cursor.tokens
+            for output in self._outputs
+        )
+        return sum(first.prompt_tokens for first in self._firsts()) + sum(outputs)
+
     def figures(self) -> dict[str, Attribute]:
         """Counts and digests for the log."""
         cursors = [output.cursor for output in self._outputs]

@@ -16,7 +16,13 @@ from services.codec.conversation import Conversation
 from services.codec.engine_link import Engine, EngineLink
 from services.codec.events import Heartbeat, OutputEvent
 from services.codec.exchange import Exchange
-from services.codec.generation import Terms, generations_of, room_for
+from services.codec.generation import (
+    Room,
+    Terms,
+    generations_of,
+    room_for,
+    tokens_expected,
+)
 from services.codec.outputs import Outputs
 from services.codec.pressure import Pressure
 from services.codec.prompt import PromptEncoder
@@ -27,6 +33,10 @@ from services.codec.request import Request
 from services.codec.running import Running
 from services.codec.served_model import ServedModel
 from services.codec.thinking import with_reasoning
+from services.shared.access.caller import Caller
+from services.shared.access.quota import Quota
+from services.shared.access.quotas import Quotas
+from services.shared.access.tenant_limits import Priority
 from services.shared.digest import token_digest
 from services.shared.errors import (
     Code,
@@ -44,12 +54,21 @@ INLINE_BODY_BYTES = 16 * 2**10
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limits:
-    """Requests at a time, choices and seconds for each, seconds of silence before a heartbeat."""
+    """What a codec takes.
+
+    Args:
+        concurrency: requests at a time.
+        choices: of a request.
+        timeout_s: seconds that a request may take.
+        heartbeat_s: seconds of silence before a sign of life.
+        quotas: of each tenant.
+    """
 
     concurrency: int
     choices: int
     timeout_s: float
     heartbeat_s: float
+    quotas: Quotas
 
 
 class Codec:
@@ -69,12 +88,17 @@ class Codec:
         self._model = model
         self._limits = limits
         self._reading = reading
+        self._quotas = limits.quotas
         self._pressure = Pressure(limits.concurrency, link.load, Random().random)  # noqa: S311 no secret
         self._running: set[Running] = set()
 
     @property
     def model(self) -> ServedModel:
         return replace(self._model, context_length=self._link.context_length())
+
+    def model_of(self, caller: Caller) -> ServedModel:
+        """The model under the names that the caller may ask for."""
+        return self.model.only(self._quotas.of(caller.tenant).limits.models)
 
     @property
     def fault(self) -> str | None:
@@ -85,13 +109,15 @@ class Codec:
         """Why no request would be answered now, whatever it asks; None while they are."""
         return self._link.absence() or self._pressure.refusal()
 
-    async def parse(self, parse: Callable[[Reading, bytes], Request], body: bytes) -> Request:
-        """Raises InvalidRequest, or NotFound for an unknown model."""
+    async def parse(
+        self, parse: Callable[[Reading, bytes], Request], body: bytes, caller: Caller
+    ) -> Request:
+        """Raises InvalidRequest, or NotFound for a model that the caller does not know."""
         if len(body) <= INLINE_BODY_BYTES:
             request = parse(self._reading, body)
         else:
             request = await asyncio.to_thread(parse, self._reading, body)
-        self._model.check(request.model)
+        self.model_of(caller).check(request.model)
         if request.choices > self._limits.choices:
             raise InvalidRequest(
                 f"n must be <= {self._limits.choices}, got {request.choices}", field="n"
@@ -145,32 +171,48 @@ class Codec:
         with self._pressure.place():
             engine = self._link.engine()
             prompts = await self._prompts(request, exchange)
-            rooms = [room_for(request, ids, engine.context_length) for ids in prompts]
-            terms = Terms(
-                request_id=exchange.request_id,
-                model=engine.model,
-                timeout_ms=max(1, int(1000 * self._limits.timeout_s)),
-                constraint=await self._constraint(request, prompts),
-            )
-            generations = generations_of(request, rooms, terms)
-            answer = Answer(
-                self._outputs.cursors(request, prompts),
-                AnswerTerms(
-                    fills_context=[room.is_all for room in rooms],
-                    prompt_ids=tuple(prompts[0]) if request.delivery.token_ids else None,
-                    prompt_texts=self._echoed(request),
-                ),
-            )
-            with span("codec.decode", exchange.trace) as trace:
-                try:
-                    with self._submitted(engine, generations, trace.traceparent) as running:
-                        async with aclosing(self._batches(running, answer)) as batches:
-                            async for batch in batches:
-                                if answer.routed:
-                                    exchange.figures["routed"] = answer.routed
-                                yield batch
-                finally:
-                    exchange.figures.update(answer.figures())
+            quota = self._quotas.of(exchange.caller.tenant)
+            most = quota.limits.max_tokens
+            rooms = [room_for(request, ids, engine.context_length, most) for ids in prompts]
+            count = len(rooms) * request.choices
+            with quota.reserve(tokens_expected(request, rooms), count) as reservation:
+                constraint = await self._constraint(request, prompts)
+                terms = self._terms(exchange, engine, quota, constraint)
+                generations = generations_of(request, rooms, terms)
+                answer = self._answer(request, prompts, rooms)
+                with span("codec.decode", exchange.trace) as trace:
+                    try:
+                        with self._submitted(engine, generations, trace.traceparent) as running:
+                            async with aclosing(self._batches(running, answer)) as batches:
+                                async for batch in batches:
+                                    if answer.routed:
+                                        exchange.figures["routed"] = answer.routed
+                                    yield batch
+                    finally:
+                        reservation.used = answer.used_tokens
+                        exchange.figures.update(answer.figures())
+
+    def _terms(
+        self, exchange: Exchange, engine: Engine, quota: Quota, constraint: Constraint | None
+    ) -> Terms:
+        return Terms(
+            request_id=exchange.request_id,
+            model=engine.model,
+            timeout_ms=max(1, int(1000 * self._limits.timeout_s)),
+            tenant=exchange.caller.tenant,
+            is_batch=quota.limits.priority is Priority.BATCH,
+            constraint=constraint,
+        )
+
+    def _answer(self, request: Request, prompts: list[list[int]], rooms: list[Room]) -> Answer:
+        return Answer(
+            self._outputs.cursors(request, prompts),
+            AnswerTerms(
+                fills_context=[room.is_all for room in rooms],
+                prompt_ids=tuple(prompts[0]) if request.delivery.token_ids else None,
+                prompt_texts=self._echoed(request),
+            ),
+        )
 
     def _echoed(self, request: Request) -> tuple[str, ...]:
         prompt = request.prompt

@@ -21,6 +21,9 @@ from services.shared.stream.generation import (
     Stopping,
 )
 
+EXPECTED_OUTPUT_TOKENS = 512
+"""Of an output that may be longer."""
+
 
 def room(prompt_tokens: int, context_length: int) -> int:
     """Output tokens that fit; raises ContextLengthExceeded when none does."""
@@ -37,11 +40,13 @@ def max_tokens_of(request: Request, available: int) -> int:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Terms:
-    """What the codec decides of a request's generations."""
+    """What the codec decides of a request's generations. `is_batch`: whatever the caller asks."""
 
     request_id: str
     model: str
     timeout_ms: int
+    tenant: str | None = None
+    is_batch: bool = False
     constraint: Constraint | None = None
 
 
@@ -54,11 +59,19 @@ class Room:
     is_all: bool
 
 
-def room_for(request: Request, prompt_ids: Sequence[int], context_length: int) -> Room:
-    """Raises ContextLengthExceeded when there is no room for an output."""
+def room_for(
+    request: Request, prompt_ids: Sequence[int], context_length: int, most: int | None = None
+) -> Room:
+    """At most `most` tokens. Raises ContextLengthExceeded when there is no room for an output."""
     available = room(len(prompt_ids), context_length)
-    max_tokens = max_tokens_of(request, available)
+    max_tokens = max_tokens_of(request, available if most is None else min(available, most))
     return Room(prompt_ids=prompt_ids, max_tokens=max_tokens, is_all=max_tokens == available)
+
+
+def tokens_expected(request: Request, rooms: Sequence[Room]) -> int:
+    """What prompts and outputs may come to, for who pays before: not all that might be."""
+    outputs = sum(min(place.max_tokens, EXPECTED_OUTPUT_TOKENS) for place in rooms)
+    return sum(len(place.prompt_ids) for place in rooms) + request.choices * outputs
 
 
 def generations_of(request: Request, rooms: Sequence[Room], terms: Terms) -> list[Generation]:
@@ -88,7 +101,8 @@ def _generation(request: Request, place: Room, terms: Terms) -> Generation:
     """Affinity keys go on as digests, for they may name people."""
     ending = request.ending
     affinity = request.affinity
-    priority_class = PriorityClass.BATCH if request.priority > 0 else PriorityClass.INTERACTIVE
+    is_batch = terms.is_batch or request.priority > 0
+    priority_class = PriorityClass.BATCH if is_batch else PriorityClass.INTERACTIVE
     return Generation(
         request_id=terms.request_id,
         model=terms.model,
@@ -103,7 +117,7 @@ def _generation(request: Request, place: Room, terms: Terms) -> Generation:
         output=Output(logprobs=request.delivery.top_logprobs),
         constraint=terms.constraint,
         quality_of_service=QualityOfService(
-            priority_class=priority_class, timeout_ms=terms.timeout_ms
+            priority_class=priority_class, tenant=terms.tenant, timeout_ms=terms.timeout_ms
         ),
         cache=CacheControl(salt=request.cache_salt),
         routing=RoutingHints(

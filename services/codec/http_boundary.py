@@ -17,6 +17,7 @@ from services.codec.protocols.messages.protocol import MESSAGES
 from services.codec.protocols.reply import Refusal
 from services.codec.protocols.responses.protocol import RESPONSES
 from services.codec.protocols.wire_protocol import WireProtocol
+from services.codec.rate_headers import rate_headers
 from services.codec.reception import Reception, SentAway
 from services.codec.repeats import caller_of
 from services.codec.retry import Header, retry_headers
@@ -28,6 +29,7 @@ from services.shared.trace_context import HEADER, TraceContext
 
 _EXCHANGE = "tokenway.exchange"
 _CALLER = "tokenway.caller"
+_NAME = "tokenway.caller-name"
 CHALLENGE: tuple[Header, ...] = ((b"www-authenticate", b"Bearer"),)
 _BY_PATH = {
     "/v1/messages": MESSAGES,
@@ -91,7 +93,7 @@ class HttpBoundary:
         request_id = request_id_from(headers.get("x-request-id"))
         admitted = self._admitted(scope, request_id)
         if isinstance(admitted, SentAway):
-            await self._send_away(admitted, receive, send)
+            await self._send_away(admitted, scope, receive, send)
             return
         parent = TraceContext.parse(headers.get(HEADER))
         try:
@@ -109,16 +111,19 @@ class HttpBoundary:
         caller = self._reception.admit(shown, peer, request_id, protocol)
         if isinstance(caller, SentAway):
             return caller
-        scope[_CALLER] = name = caller_of(caller, shown, peer)
+        name = caller_of(caller, shown, peer)
+        scope[_CALLER], scope[_NAME] = caller, name
         is_answered = scope["path"] in self._terms.answers
-        return (self._reception.sent_away(name, protocol) if is_answered else None) or caller
+        away = self._reception.sent_away(name, caller, protocol) if is_answered else None
+        return away or caller
 
-    async def _send_away(self, away: SentAway, receive: Receive, send: Send) -> None:
+    async def _send_away(self, away: SentAway, scope: Scope, receive: Receive, send: Send) -> None:
         name = away.request_id.encode()
         headers = [
             *retry_headers(away.refusal.status, away.retry_after_s),
             *((b"x-request-id", name), (b"request-id", name)),
             *(CHALLENGE if isinstance(away.error, Unauthenticated) else ()),
+            *self._limits(scope),
             *self._leaving(),
         ]
         limit = self._terms.unread_limit
@@ -133,7 +138,7 @@ class HttpBoundary:
             nonlocal has_started
             if message["type"] == "http.response.start":
                 has_started = True
-                message = self._with_names(message, exchange)
+                message = self._with_names(message, exchange, scope)
             await send(message)
 
         async def receive_noted() -> Message:
@@ -155,23 +160,32 @@ class HttpBoundary:
 
     async def _taken(self, scope: Scope, receive: Receive, send: Send) -> None:
         with self._reception.open_requests.one():
-            if scope["path"] in self._terms.answers:
-                self._reception.check()
+            if scope["method"] == "POST":
+                for_answer = scope["path"] in self._terms.answers
+                self._reception.enter(exchange_of(scope).caller, for_answer=for_answer)
             await self._app(scope, receive, send)
 
     def _refusal(self, error: ServiceError, exchange: Exchange, scope: Scope) -> Refusal:
         if scope["path"] in self._terms.answers:
-            self._reception.note(scope[_CALLER], error, exchange.request_id)
+            self._reception.note(scope[_NAME], error, exchange.request_id)
         return protocol_of(scope).refusal(error, exchange.request_id)
 
-    def _with_names(self, message: Message, exchange: Exchange) -> Message:
+    def _with_names(self, message: Message, exchange: Exchange, scope: Scope) -> Message:
         exchange.figures["status"] = message["status"]
-        headers = MutableHeaders(raw=[*message["headers"], *self._leaving()])
+        raw = [*message["headers"], *self._limits(scope), *self._leaving()]
+        headers = MutableHeaders(raw=raw)
         headers["x-request-id"] = headers["request-id"] = exchange.request_id
         headers["x-trace-id"] = exchange.trace.trace_id
         if routed := exchange.figures.get("routed"):
             headers["x-tokenway-route"] = str(routed)
         return {**message, "headers": headers.raw}
+
+    def _limits(self, scope: Scope) -> list[Header]:
+        """What the caller's tenant may use and what is left of it."""
+        caller: Caller = scope.get(_CALLER, ANYBODY)
+        if caller.tenant is None:
+            return []
+        return rate_headers(self._reception.quotas.of(caller.tenant), protocol_of(scope))
 
     def _leaving(self) -> list[tuple[bytes, bytes]]:
         """Who keeps a connection goes elsewhere with the next request."""

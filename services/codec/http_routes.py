@@ -27,6 +27,7 @@ from services.codec.protocols.completions.protocol import COMPLETIONS
 from services.codec.protocols.messages.protocol import MESSAGES
 from services.codec.protocols.models import model_entry, model_list
 from services.codec.protocols.responses.protocol import RESPONSES
+from services.codec.rate_headers import NAMES as RATE_HEADERS
 from services.codec.readiness import Ready
 from services.codec.reception import Reception
 from services.shared.errors import NotFound
@@ -54,11 +55,12 @@ class _Pages:
         """Agents ask for its head to see whether anybody is there."""
         return Response()
 
-    async def models(self, _: HttpRequest) -> Response:
-        return json_response(model_list(self._codec.model))
+    async def models(self, request: HttpRequest) -> Response:
+        return json_response(model_list(self._codec.model_of(exchange_of(request.scope).caller)))
 
     async def model(self, request: HttpRequest) -> Response:
-        return json_response(model_entry(self._codec.model, request.path_params["name"]))
+        model = self._codec.model_of(exchange_of(request.scope).caller)
+        return json_response(model_entry(model, request.path_params["name"]))
 
     async def liveness(self, _: HttpRequest) -> Response:
         return JSONResponse({"status": "alive"})
@@ -128,7 +130,10 @@ def _page_routes(pages: _Pages, health: HealthSettings) -> list[Route]:
     ]
 
 
-EXPOSED = ("x-request-id", "request-id", "retry-after", "retry-after-ms", "x-tokenway-route")
+EXPOSED = (
+    *("x-request-id", "request-id", "retry-after", "retry-after-ms", "x-tokenway-route"),
+    *RATE_HEADERS,
+)
 
 
 def _browsers(allowed_origins: tuple[str, ...]) -> list[Middleware]:

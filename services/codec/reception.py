@@ -11,9 +11,10 @@ from services.codec.protocols.wire_protocol import WireProtocol
 from services.codec.repeats import Repeats, Told
 from services.codec.retry import spread
 from services.shared.access.caller import Caller
-from services.shared.access.guard import Denial, Guard
+from services.shared.access.guard import Denial
+from services.shared.access.opening import Access
 from services.shared.access.shown import Shown
-from services.shared.errors import Overloaded, ServiceError, Unavailable
+from services.shared.errors import Overloaded, RateLimited, ServiceError, Unavailable
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,7 +38,7 @@ class Reception:
         repeats: who was told to come later.
         draw: a random number from 0 to 1.
         open_requests: of both doors.
-        guard: knows who asks.
+        access: knows who asks, and how much each may use.
     """
 
     def __init__(
@@ -46,13 +47,14 @@ class Reception:
         repeats: Repeats,
         draw: Callable[[], float],
         open_requests: OpenRequests,
-        guard: Guard,
+        access: Access,
     ) -> None:
         self._room = room
         self._repeats = repeats
         self._draw = draw
         self.open_requests = open_requests
-        self.guard = guard
+        self.guard = access.guard
+        self.quotas = access.quotas
 
     def admit(
         self, shown: Shown, peer: str, request_id: str, protocol: WireProtocol
@@ -61,9 +63,16 @@ class Reception:
         admitted = self.guard.admit(self.guard.found(shown), shown, peer, request_id)
         return denied(admitted, protocol) if isinstance(admitted, Denial) else admitted
 
-    def sent_away(self, caller: bytes, protocol: WireProtocol) -> SentAway | None:
-        """The answer for a caller who comes again too early while there still is no room."""
-        told = self._repeats.early(caller) if self._refusal() is not None else None
+    def sent_away(self, name: bytes, caller: Caller, protocol: WireProtocol) -> SentAway | None:
+        """The answer for a caller who comes again too early while it still would be refused.
+
+        Args:
+            name: the caller's, see `caller_of`.
+            caller: whose request it is.
+            protocol: whose words it is told in.
+        """
+        refusal = self._refusal(caller)
+        told = None if refusal is None else self._repeats.early(name, type(refusal))
         if told is None:
             return None
         return SentAway(
@@ -73,19 +82,25 @@ class Reception:
             retry_after_s=spread(self._repeats.left_s(told), self._draw()),
         )
 
-    def check(self) -> None:
-        """Raises the ServiceError that refuses a request now."""
-        refusal = self._refusal()
+    def enter(self, caller: Caller, *, for_answer: bool) -> None:
+        """A request counts, and raises the ServiceError that refuses it now.
+
+        What is no answer of the model needs no room.
+        """
+        refusal = self._refusal(caller) if for_answer else None
         if refusal is not None:
             raise refusal
+        self.quotas.of(caller.tenant).enter()
 
-    def note(self, caller: bytes, error: ServiceError, request_id: str) -> None:
+    def note(self, name: bytes, error: ServiceError, request_id: str) -> None:
         """Remembers a refusal that the caller was told, if coming later may help."""
-        if isinstance(error, (Overloaded, Unavailable)):
-            self._repeats.tell(caller, error, request_id)
+        if isinstance(error, (Overloaded, RateLimited, Unavailable)):
+            self._repeats.tell(name, error, request_id)
 
-    def _refusal(self) -> ServiceError | None:
-        return self.open_requests.refusal() or self._room()
+    def _refusal(self, caller: Caller) -> ServiceError | None:
+        return (
+            self.open_requests.refusal() or self.quotas.of(caller.tenant).refusal() or self._room()
+        )
 
 
 def denied(denial: Denial, protocol: WireProtocol) -> SentAway:

@@ -68,10 +68,15 @@ class Repeats:
         wait_s = UNKNOWN_S if error.retry_after_s is None else error.retry_after_s
         self._told[caller] = Told(error, request_id, self._clock.time() + wait_s)
 
-    def early(self, caller: bytes) -> Told | None:
-        """What the caller was told, if it should not be here yet; counts the refusal."""
+    def early(self, caller: bytes, kind: type[ServiceError]) -> Told | None:
+        """What the caller was told, if it should not be here yet; counts the refusal.
+
+        Args:
+            caller: see `caller_of`.
+            kind: of the error that it would be told now; one of another kind is none to repeat.
+        """
         told = self._told.get(caller)
-        if told is None or self._clock.time() >= told.not_before:
+        if told is None or type(told.error) is not kind or self._clock.time() >= told.not_before:
             return None
         if not told.unlogged:
             self._clock.call_later(PERIOD_S, lambda: self._log(caller, told))

@@ -93,10 +93,11 @@ class CodecServicer(rpc.CodecServiceServicer):
         return HttpBody(content_type=JSON, data=input_tokens(tokens))
 
     async def ListModels(self, request: pb.ListModelsRequest, context: Context) -> HttpBody:
-        return HttpBody(content_type=JSON, data=model_list(self._codec.model))
+        model = self._codec.model_of(current_caller.get())
+        return HttpBody(content_type=JSON, data=model_list(model))
 
     async def Encode(self, request: pb.EncodeRequest, context: Context) -> pb.EncodeResponse:
-        with self._reception.open_requests.one():
+        with self._entered():
             return pb.EncodeResponse(token_ids=await self._codec.encode_text(request.text))
 
     async def Decode(
@@ -104,7 +105,7 @@ class CodecServicer(rpc.CodecServiceServicer):
     ) -> AsyncIterator[pb.DecodeResponse]:
         tokenizer = self._codec.encoder.tokenizer
         detokenizer = Detokenizer(tokenizer)
-        with self._reception.open_requests.one():
+        with self._entered():
             async for request in request_iterator:
                 _check_ids(request.token_ids, tokenizer.vocabulary_size)
                 if text := detokenizer.push(request.token_ids):
@@ -115,27 +116,26 @@ class CodecServicer(rpc.CodecServiceServicer):
     async def _tokens(
         self, protocol: WireProtocol, parse: Parse, body: HttpBody, context: Context
     ) -> int:
-        with _exchanging(protocol, context) as exchange, self._reception.open_requests.one():
-            parsed = await self._codec.parse(parse, self._data(body))
+        with _exchanging(protocol, context) as exchange, self._entered():
+            parsed = await self._codec.parse(parse, self._data(body), exchange.caller)
             return len(await self._codec.prompt_ids(parsed, exchange))
 
     async def _answered(
         self, protocol: WireProtocol, body: HttpBody, context: Context
     ) -> AsyncGenerator[HttpBody, None]:
-        caller = _caller_name(context)
-        away = self._reception.sent_away(caller, protocol)
+        name = _caller_name(context)
+        away = self._reception.sent_away(name, current_caller.get(), protocol)
         if away is not None:
             raise _as_told(away.error, away.refusal, away.retry_after_s)
 
         def note(error: ServiceError, request_id: str) -> None:
-            self._reception.note(caller, error, request_id)
+            self._reception.note(name, error, request_id)
 
         with (
             _exchanging(protocol, context, note) as exchange,
-            self._reception.open_requests.one(),
+            self._entered(for_answer=True),
         ):
-            self._reception.check()
-            request = await self._codec.parse(protocol.parse, self._data(body))
+            request = await self._codec.parse(protocol.parse, self._data(body), exchange.caller)
             exchange.figures["stream"] = request.delivery.stream
             answer = self._streamed if request.delivery.stream else self._whole
             async with aclosing(answer(protocol, request, exchange)) as bodies:
@@ -163,6 +163,12 @@ class CodecServicer(rpc.CodecServiceServicer):
                 events += batch
         data = protocol.whole(self._codec.reply(request, exchange), events)
         yield HttpBody(content_type=JSON, data=data)
+
+    @contextmanager
+    def _entered(self, *, for_answer: bool = False) -> Iterator[None]:
+        with self._reception.open_requests.one():
+            self._reception.enter(current_caller.get(), for_answer=for_answer)
+            yield
 
     def _data(self, body: HttpBody) -> bytes:
         if len(body.data) > self._max_body_bytes:

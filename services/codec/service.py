@@ -24,6 +24,7 @@ from services.codec.rpc import CodecServicer, denied_call, register
 from services.codec.served_model import ServedModel
 from services.codec.settings import CodecSettings
 from services.shared.access.opening import guarding
+from services.shared.access.quotas import Quotas
 from services.shared.access.rpc_guard import RpcGuard
 from services.shared.health import Health
 from services.shared.model_folder import CONFIG, ModelFolder
@@ -77,13 +78,13 @@ async def serving_codec(
     Raises BadConfig when who may ask is not to be known, or would be anybody beyond this machine.
     """
     async with (
-        guarding(settings.security, settings.server.host) as guard,
+        guarding(settings.security, settings.server.host) as access,
         linked(settings.inference_engine.endpoint, _identity(folder, encoder)) as link,
     ):
-        codec = _codec(settings, folder, encoder, link)
+        codec = _codec(settings, folder, encoder, link, access.quotas)
         repeats = Repeats(asyncio.get_running_loop())
         draw = Random().random  # noqa: S311 no secret
-        reception = Reception(codec.refusal, repeats, draw, OpenRequests(), guard)
+        reception = Reception(codec.refusal, repeats, draw, OpenRequests(), access)
         try:
             async with _doors(settings, codec, reception) as service:
                 yield service
@@ -136,7 +137,11 @@ def _identity(folder: ModelFolder, encoder: PromptEncoder) -> Identity:
 
 
 def _codec(
-    settings: CodecSettings, folder: ModelFolder, encoder: PromptEncoder, link: EngineLink
+    settings: CodecSettings,
+    folder: ModelFolder,
+    encoder: PromptEncoder,
+    link: EngineLink,
+    quotas: Quotas,
 ) -> Codec:
     limits = settings.service.limits
     return Codec(
@@ -151,6 +156,7 @@ def _codec(
             choices=limits.max_choices,
             timeout_s=limits.request_timeout_ms / 1000,
             heartbeat_s=settings.service.heartbeat_seconds,
+            quotas=quotas,
         ),
         _reading(settings, folder, encoder),
     )

@@ -44,15 +44,15 @@ def told(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
 def test_a_caller_is_early_until_the_time_it_was_told() -> None:
     clock = ManualClock()
     repeats = Repeats(clock)
-    assert repeats.early(b"a") is None
+    assert repeats.early(b"a", Overloaded) is None
     repeats.tell(b"a", BUSY, "req-1")
     clock.move(0.5)
-    early = repeats.early(b"a")
+    early = repeats.early(b"a", Overloaded)
     assert early is not None
     assert (early.error, early.request_id, repeats.left_s(early)) == (BUSY, "req-1", 1.5)
-    assert repeats.early(b"b") is None
+    assert repeats.early(b"b", Overloaded) is None
     clock.move(1.5)
-    assert repeats.early(b"a") is None
+    assert repeats.early(b"a", Overloaded) is None
 
 
 def test_who_was_told_no_time_is_early_for_a_second() -> None:
@@ -60,9 +60,10 @@ def test_who_was_told_no_time_is_early_for_a_second() -> None:
     repeats = Repeats(clock)
     repeats.tell(b"a", Unavailable("none"), "req-1")
     clock.move(0.9)
-    assert repeats.early(b"a") is not None
+    assert repeats.early(b"a", Unavailable) is not None
+    assert repeats.early(b"a", Overloaded) is None
     clock.move(0.2)
-    assert repeats.early(b"a") is None
+    assert repeats.early(b"a", Unavailable) is None
 
 
 def test_one_line_for_each_caller_and_period_tells_how_many(
@@ -74,14 +75,14 @@ def test_one_line_for_each_caller_and_period_tells_how_many(
     for caller, name in ((b"a", "req-a"), (b"b", "req-b")):
         repeats.tell(caller, Overloaded("busy", retry_after_s=100), name)
     for _ in range(1000):
-        repeats.early(b"a")
-    repeats.early(b"b")
+        repeats.early(b"a", Overloaded)
+    repeats.early(b"b", Overloaded)
     assert caplog.records == []
     clock.move(PERIOD_S)
     counts = {fields["request_id"]: fields["refused"] for fields in told(caplog)}
     assert counts == {"req-a": 1000, "req-b": 1}
     assert clock.due == []
-    repeats.early(b"a")
+    repeats.early(b"a", Overloaded)
     repeats.close()
     assert sum(fields["refused"] for fields in told(caplog)) == 1002
     clock.move(PERIOD_S)
@@ -95,10 +96,10 @@ def test_a_new_refusal_takes_the_place_of_the_one_before_and_loses_no_count(
     clock = ManualClock()
     repeats = Repeats(clock)
     repeats.tell(b"a", BUSY, "req-1")
-    repeats.early(b"a")
+    repeats.early(b"a", Overloaded)
     clock.move(2)
     repeats.tell(b"a", BUSY, "req-2")
-    early = repeats.early(b"a")
+    early = repeats.early(b"a", Overloaded)
     assert early is not None
     assert early.request_id == "req-2"
     assert [fields["request_id"] for fields in told(caplog)] == ["req-1"]
@@ -108,7 +109,8 @@ def test_who_was_told_longest_ago_is_forgotten_first() -> None:
     repeats = Repeats(ManualClock(), size=2)
     for caller in (b"a", b"b", b"a", b"c"):
         repeats.tell(caller, BUSY, "req")
-    assert [repeats.early(caller) is None for caller in (b"a", b"b", b"c")] == [False, True, False]
+    early = {name for name in (b"a", b"b", b"c") if repeats.early(name, Overloaded)}
+    assert early == {b"a", b"c"}
 
 
 def test_callers_are_known_by_their_key_else_by_their_address() -> None:

@@ -19,8 +19,8 @@ def model_list(model: ServedModel) -> bytes:
             "models": [],
             "data": [_entry(model, name) for name in model.names],
             "has_more": False,
-            "first_id": model.names[0],
-            "last_id": model.names[-1],
+            "first_id": next(iter(model.names), None),
+            "last_id": next(reversed(model.names), None),
         }
     )
 

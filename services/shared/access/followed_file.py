@@ -30,7 +30,7 @@ class FollowedFile(Generic[T]):
     def __init__(
         self, path: Path, read: Callable[[Path], T], faults: tuple[type[Exception], ...]
     ) -> None:
-        self._path = path
+        self.path = path
         self._read = read
         self._faults = faults
         self._stamp = _stamp(path)
@@ -38,16 +38,16 @@ class FollowedFile(Generic[T]):
 
     def look(self) -> None:
         """Reads the file again if it changed."""
-        stamp = _stamp(self._path)
+        stamp = _stamp(self.path)
         if stamp == self._stamp:
             return
         self._stamp = stamp
         try:
-            self.value = self._read(self._path)
+            self.value = self._read(self.path)
         except self._faults as error:
             _log.error("%s; what it said before counts on", error)
         else:
-            _log.info("%s has changed and was read again", self._path)
+            _log.info("%s has changed and was read again", self.path)
 
     async def follow(self) -> None:
         """Looks every second, for ever, in another thread: file systems may be slow."""

@@ -1,4 +1,4 @@
-"""The guard that settings ask for."""
+"""The guard and the quotas that settings ask for."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -16,7 +17,9 @@ from services.shared.access.guard import Guard
 from services.shared.access.jwks import BadJwks, Jwks, read_jwks
 from services.shared.access.key_file import BadKeyFile, read_keys
 from services.shared.access.key_ring import KeyRing
+from services.shared.access.quotas import Quotas
 from services.shared.access.settings import JwtSettings, SecuritySettings
+from services.shared.access.tenants_file import Tenants, read_tenants
 from services.shared.access.token_verifier import TokenVerifier
 from services.shared.config import BadConfig
 from services.shared.tasks import Tasks
@@ -24,9 +27,17 @@ from services.shared.tasks import Tasks
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who is let in, and how much each tenant may use."""
+
+    guard: Guard
+    quotas: Quotas
+
+
 @asynccontextmanager
-async def guarding(settings: SecuritySettings, host: str) -> AsyncIterator[Guard]:
-    """Follows the files of keys inside the block.
+async def guarding(settings: SecuritySettings, host: str) -> AsyncIterator[Access]:
+    """Follows the files of keys and tenants inside the block.
 
     Args:
         settings: who may ask.
@@ -36,9 +47,11 @@ async def guarding(settings: SecuritySettings, host: str) -> AsyncIterator[Guard
         BadConfig: a file cannot be used, or everybody would be answered beyond this machine.
     """
     _check_open(settings, host)
-    denials = Denials(asyncio.get_running_loop())
+    loop = asyncio.get_running_loop()
+    denials = Denials(loop)
     try:
         keys, jwks = _key_file(settings.keys_file), _jwks_file(settings.jwt.jwks_file)
+        tenants = _tenants_file(settings.tenants_file)
     except (BadKeyFile, BadJwks) as error:
         raise BadConfig(str(error)) from error
     guard = Guard(
@@ -55,11 +68,11 @@ async def guarding(settings: SecuritySettings, host: str) -> AsyncIterator[Guard
         _log.error("%s is not followed any more; what it said last counts on", name)
 
     async with Tasks(crashed) as tasks:
-        for name, file in (("keys_file", keys), ("jwks_file", jwks)):
+        for file in (keys, jwks, tenants):
             if file is not None:
-                tasks.start(name, file.follow())
+                tasks.start(str(file.path), file.follow())
         try:
-            yield guard
+            yield Access(guard, Quotas(lambda: {} if tenants is None else tenants.value, loop.time))
         finally:
             denials.close()
 
@@ -72,6 +85,10 @@ def _key_file(path: Path | None) -> FollowedFile[KeyRing] | None:
 
 def _jwks_file(path: Path | None) -> FollowedFile[Jwks] | None:
     return None if path is None else FollowedFile(path, read_jwks, (BadJwks,))
+
+
+def _tenants_file(path: Path | None) -> FollowedFile[Tenants] | None:
+    return None if path is None else FollowedFile(path, read_tenants, (BadConfig,))
 
 
 def _verifier(settings: JwtSettings, file: FollowedFile[Jwks]) -> TokenVerifier:

@@ -72,6 +72,8 @@ class SecuritySettings:
     def __post_init__(self) -> None:
         if self.open and self.needs_credentials:
             raise ValueError("open must be false where keys_file or jwt says who may ask, got true")
+        if self.tenants_file is not None and not self.needs_credentials:
+            raise ValueError("tenants_file must not be set where nobody is asked for a key")
         networks_of("allowed_addresses", self.allowed_addresses)
         networks_of("trusted_proxies", self.trusted_proxies)
 

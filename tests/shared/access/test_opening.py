@@ -43,9 +43,9 @@ async def test_nobody_listens_beyond_this_machine_without_a_guard_by_accident(ho
 async def test_a_door_without_a_guard_is_told_loudly_once(
     host: str, is_open: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with guarding(SecuritySettings(open=is_open), host) as guard:
-        assert admitted(guard, None) == ANYBODY
-        assert admitted(guard, "anything") == ANYBODY
+    async with guarding(SecuritySettings(open=is_open), host) as access:
+        assert admitted(access.guard, None) == ANYBODY
+        assert admitted(access.guard, "anything") == ANYBODY
     (line,) = caplog.messages
     assert line.startswith(f"EVERYBODY WHO REACHES {host}")
 
@@ -69,26 +69,26 @@ async def test_keys_are_followed_and_wrong_places_learn_nothing_of_them(
     path = tmp_path / "keys.json"
     first = create_key(path, "acme", "").text
     settings = SecuritySettings(keys_file=path, allowed_addresses=("127.0.0.0/8",))
-    async with guarding(settings, "0.0.0.0") as guard:  # noqa: S104 guarded
-        assert admitted(guard, first) == Caller(tenant="acme", key_id=first[:11])
+    async with guarding(settings, "0.0.0.0") as access:  # noqa: S104 guarded
+        assert admitted(access.guard, first) == Caller(tenant="acme", key_id=first[:11])
         second = create_key(path, "other", "").text
-        await until(lambda: isinstance(admitted(guard, second), Caller))
-        assert words(admitted(guard, None)) == NO_KEY
-        assert words(admitted(guard, first[:-1])) == WRONG_KEY
+        await until(lambda: isinstance(admitted(access.guard, second), Caller))
+        assert words(admitted(access.guard, None)) == NO_KEY
+        assert words(admitted(access.guard, first[:-1])) == WRONG_KEY
         for key in (None, first, "wrong"):
-            assert words(admitted(guard, key, "192.0.2.1")) == WRONG_PLACE
+            assert words(admitted(access.guard, key, "192.0.2.1")) == WRONG_PLACE
     assert first not in caplog.text
 
 
 async def test_tokens_alone_are_enough(tmp_path: Path) -> None:
     signer = Signer()
     settings = SecuritySettings(jwt=signer.settings(tmp_path / "jwks.json"))
-    async with guarding(settings, "127.0.0.1") as guard:
-        caller = admitted(guard, signer.token())
+    async with guarding(settings, "127.0.0.1") as access:
+        caller = admitted(access.guard, signer.token())
         assert isinstance(caller, Caller)
         assert caller.tenant == "acme"
-        assert words(admitted(guard, "tw_abcdefgh_x")) == WRONG_KEY
-        assert words(admitted(guard, None)) == NO_KEY
+        assert words(admitted(access.guard, "tw_abcdefgh_x")) == WRONG_KEY
+        assert words(admitted(access.guard, None)) == NO_KEY
 
 
 @pytest.mark.parametrize(("host", "is_it"), [("127.9.9.9", True), ("[::1]", True), ("", False)])

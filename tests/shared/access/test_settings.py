@@ -34,6 +34,7 @@ def test_tokens(given: dict[str, Any], said: str) -> None:
     ("given", "said"),
     [
         ({"keys_file": FILE, "open": True}, "open must be false"),
+        ({"tenants_file": FILE}, "tenants_file must not be set"),
         ({"allowed_addresses": ("x",)}, "allowed_addresses must be networks"),
         ({"trusted_proxies": ("x",)}, "trusted_proxies must be networks"),
     ],

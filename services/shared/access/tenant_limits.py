@@ -1,0 +1,58 @@
+"""What one tenant may use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from services.shared.access.tenant_name import tenant_name
+from services.shared.bounds import at_least
+
+EVERY_OTHER = "*"
+"""Stands for each tenant that is not named, alone."""
+
+
+class Priority(StrEnum):
+    """The most urgent that a tenant's generations may be."""
+
+    INTERACTIVE = "interactive"
+    BATCH = "batch"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TenantLimits:
+    """An entry of a file of tenants; what is None has no limit.
+
+    Args:
+        tenant: its name, or `*` for each that is not named.
+        requests_per_minute: requests that come.
+        tokens_per_minute: of prompts and outputs.
+        max_concurrency: generations at a time.
+        max_tokens: output tokens of one generation; what asks for more gets these.
+        models: names that it may ask for; none named, all.
+        priority: `batch`: its generations wait for those of others.
+    """
+
+    tenant: str
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+    max_concurrency: int | None = None
+    max_tokens: int | None = None
+    models: tuple[str, ...] = ()
+    priority: Priority = Priority.INTERACTIVE
+
+    def __post_init__(self) -> None:
+        if self.tenant != EVERY_OTHER:
+            tenant_name(self.tenant)
+        at_least("requests_per_minute", self.requests_per_minute, 1)
+        at_least("tokens_per_minute", self.tokens_per_minute, 1)
+        at_least("max_concurrency", self.max_concurrency, 1)
+        at_least("max_tokens", self.max_tokens, 1)
+
+    @classmethod
+    def parse(cls, text: str) -> TenantLimits:
+        """A name alone: a tenant without limits, whatever `*` has."""
+        return cls(tenant=text)
+
+
+NO_LIMITS = TenantLimits(tenant=EVERY_OTHER)
