@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
 
 from services.engine import outcome
@@ -22,6 +22,9 @@ from services.shared.stream.events import Event, Failed
 Command = Callable[[], None]
 Results = list[tuple[int, Event]]
 BlockTell = Callable[[BlockChanges], None]
+
+PAUSE_S = 0.01
+"""Between two looks for deadlines while nothing can run."""
 
 BROKEN = Failed(code=Code.INTERNAL, message="internal error")
 LATE = Failed(code=Code.DEADLINE_EXCEEDED, message="the deadline of the request passed")
@@ -70,8 +73,8 @@ class EngineLoop:
         while not self._stopped:
             if self.scheduler.idle:
                 self._rest()
-            else:
-                self.step()
+            elif not self.step():
+                self._pause()
 
     def stop(self) -> None:
         """A command: ends `run`."""
@@ -102,7 +105,8 @@ class EngineLoop:
         self._tell_blocks = None
         self.scheduler.pool.unwatch()
 
-    def step(self) -> None:
+    def step(self) -> bool:
+        """Computes what there is; False where nothing of it has the blocks that it needs."""
         began_ns = time.monotonic_ns()
         self._take_commands()
         self._expire(began_ns)
@@ -117,6 +121,12 @@ class EngineLoop:
         self._flush()
         self.collector.after_step()
         self.progress.stepped(began_ns, scheduled_ns)
+        return bool(works)
+
+    def _pause(self) -> None:
+        """All blocks are leased: waits for a command that gives some back, or for a deadline."""
+        with suppress(Empty):
+            self._commands.get(timeout=PAUSE_S)()
 
     def _rest(self) -> None:
         """Waits for a command, then as long as a batch may take to gather."""

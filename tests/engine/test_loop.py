@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from collections.abc import Sequence as Rows
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -16,6 +20,7 @@ from services.shared.errors import Code
 from services.shared.stream.events import Accepted, Failed, Finished, FinishReason
 from services.shared.stream.generation import Generation, QualityOfService, Sampling, Stopping
 from tests.engine.harness import Harness, simulated
+from tests.redis_server import PATIENCE_S, wait_for
 
 
 def generation(
@@ -202,3 +207,44 @@ def test_a_bug_with_one_of_eight_sequences_fails_that_one_alone(
         expected[number] for number in others
     ]
     assert whole_pool_is_back(harness)
+
+
+@contextmanager
+def running(harness: Harness) -> Iterator[None]:
+    thread = Thread(target=harness.loop.run)
+    thread.start()
+    try:
+        yield
+    finally:
+        harness.loop.command(harness.loop.stop)
+        thread.join()
+
+
+def test_while_all_blocks_are_leased_the_loop_waits_for_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("services.engine.loop.PAUSE_S", 3600)
+    harness = Harness(simulated())
+    pool, looked = harness.parts.pool, Event()
+    leased = pool.lease_blank(pool.available)
+    key = harness.add(generation())
+    with running(harness):
+        harness.loop.command(looked.set)
+        assert looked.wait(PATIENCE_S)
+        harness.loop.command(partial(pool.end_lease, leased))
+        wait_for(lambda: harness.loop.scheduler.idle)
+    assert isinstance(harness.end(key), Finished)
+    assert whole_pool_is_back(harness)
+    assert harness.loop.progress.steps < 30
+
+
+def test_a_deadline_passes_while_all_blocks_are_leased() -> None:
+    harness = Harness(simulated())
+    harness.parts.pool.lease_blank(harness.parts.pool.available)
+    late = replace(generation(), quality_of_service=QualityOfService(timeout_ms=1))
+    key = harness.add(late)
+    with running(harness):
+        wait_for(lambda: harness.loop.scheduler.idle)
+    end = harness.end(key)
+    assert isinstance(end, Failed)
+    assert end.code is Code.DEADLINE_EXCEEDED
