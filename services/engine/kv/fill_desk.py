@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from services.engine.kv.fill import Fill
 from services.engine.loop import EngineLoop
@@ -15,7 +16,7 @@ PORTION = 32
 class FillDesk:
     """Leases a fill's blocks and lets its sequence in. All for the step loop's thread.
 
-    Of the fills that lack the same block first only one goes on; the others wait for it.
+    Only one fill at a time brings a block; another that lacks it first waits for that one.
     """
 
     def __init__(self, loop: EngineLoop) -> None:
@@ -27,18 +28,21 @@ class FillDesk:
 
         If nothing is missing or there is no room, the sequence enters.
         """
-        scheduler = self._loop.scheduler
-        found = scheduler.pool.match(fill.addresses)
-        missing = fill.addresses[len(found) :]
-        if missing and missing[0] in self._going:
-            return self._going[missing[0]]
-        scheduler.pool.lease(found)
+        pool = self._loop.scheduler.pool
+        found = pool.match(fill.addresses)
+        while (other := self._bringing(fill, found)) is not None:
+            self._publish(other)
+            more = pool.match(fill.addresses)
+            if more == found:
+                return other
+            found = more
+        pool.lease(found)
         fill.found = found
         self.extend(fill)
         if fill.blanks and not fill.cancelled:
-            self._going[missing[0]] = fill
+            self._going.update(dict.fromkeys(fill.missing, fill))
         else:
-            if missing:
+            if fill.missing:
                 fill.sequence.cache_miss = CacheMiss.NO_ROOM
             self.settle(fill)
         return None
@@ -53,15 +57,25 @@ class FillDesk:
     def settle(self, fill: Fill) -> None:
         """Publishes what came, ends the leases, and lets the sequence in if it still is wanted."""
         pool, sequence = self._loop.scheduler.pool, fill.sequence
-        missing = fill.missing
-        if missing and self._going.get(missing[0]) is fill:
-            del self._going[missing[0]]
-        for block, address, tier in zip(fill.blanks, missing, fill.tiers, strict=False):
-            pool.publish(block, address)
-            sequence.fetched[address] = tier
+        for address in fill.missing:
+            if self._going.get(address) is fill:
+                del self._going[address]
+        self._publish(fill)
         pool.end_lease(fill.found + fill.blanks)
         fill.found, fill.blanks = [], []
         if not fill.cancelled and not fill.entered:
             fill.entered = True
             sequence.fetch_us = (time.monotonic_ns() - fill.began_ns) // 1000
             self._loop.add(sequence)
+
+    def _bringing(self, fill: Fill, found: Sequence[int]) -> Fill | None:
+        """The fill that brings the block that is missing after those."""
+        missing = fill.addresses[len(found) :]
+        return self._going.get(missing[0]) if missing else None
+
+    def _publish(self, fill: Fill) -> None:
+        """Makes what has come until now findable."""
+        pool, fetched = self._loop.scheduler.pool, fill.sequence.fetched
+        for block, address, tier in zip(fill.blanks, fill.missing, fill.tiers, strict=False):
+            pool.publish(block, address)
+            fetched[address] = tier

@@ -114,12 +114,15 @@ class Filler:
             self._settle(fill, landing)
 
     async def _looked(self, fill: Fill) -> None:
-        """Returns when no other fill is about to bring the first block that is missing."""
+        """Returns when no other fill is about to bring the first block that is missing.
+
+        What others have brought of it by then is found.
+        """
         while True:
             other = await asked(self._loop, partial(self._desk.look, fill))
             if other is None:
                 return
-            await other.over.wait()
+            await other.shared(fill.addresses)
 
     def _settle(self, fill: Fill, landing: Landing) -> None:
         """Even if the fill was cancelled: nothing is waited for here."""
@@ -127,7 +130,7 @@ class Filler:
 
         def settle(_: object = None) -> None:
             self._loop.command(partial(self._desk.settle, fill))
-            home.call_soon_threadsafe(fill.over.set)
+            home.call_soon_threadsafe(fill.end)
 
         if landing.copying is None:
             settle()

@@ -80,5 +80,5 @@ class Landing:
                 return part
             self.copying = self._copiers.submit(self._memory.write, block, part)
             await asyncio.wrap_future(self.copying)
-            self._fill.tiers.append(tier)
+            self._fill.landed(tier)
         return None

@@ -41,7 +41,7 @@ class Stock:
     Args:
         size: bytes of a block.
         most: blocks that it gives to a prompt.
-        gate: waited for before each block.
+        holds: blocks that it gives before it waits for `gate`.
         spoil: makes of a block what is given.
 
     Attributes:
@@ -53,6 +53,7 @@ class Stock:
     tier: Tier = Tier.SERVICE
     most: int = 1000
     miss: CacheMiss = CacheMiss.ABSENT
+    holds: int = 0
     gate: asyncio.Event = field(default_factory=_opened)
     spoil: Callable[[memoryview], memoryview] = memoryview
     figures: TierFigures = field(default_factory=TierFigures)
@@ -66,7 +67,8 @@ class Stock:
         self.asked.append(wanted)
         try:
             for index, address in enumerate(wanted.addresses):
-                await self.gate.wait()
+                if index >= self.holds:
+                    await self.gate.wait()
                 if address not in self.blocks or index == self.most:
                     self.figures.miss(self.miss, len(wanted.addresses) - index)
                     yield self.miss

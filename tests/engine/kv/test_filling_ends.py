@@ -129,6 +129,27 @@ async def test_one_of_those_that_want_the_same_block_asks_for_it() -> None:
     assert [one.ids for one in (first, *others)] == outputs(*alike)
 
 
+async def test_who_shares_a_part_waits_for_that_part_only() -> None:
+    stock = shut_stock(generation())
+    stock.holds = 6
+    async with filling(simulated(), [stock]) as bed:
+        first = await begun(bed, stock, generation())
+        second = bed.ask(generation(prompt=22))
+        await second.finished()
+        third = bed.ask(generation(prompt=30))
+        await steps(bed)
+        assert not third.events
+        assert not first.events
+        assert len(stock.asked) == 1
+        stock.gate.set()
+        await first.finished()
+        await third.finished()
+    assert second.accepted.cached_tokens == CachedTokens(device=20)
+    assert third.accepted.cached_tokens == CachedTokens(device=28)
+    assert first.accepted.cached_tokens == CachedTokens(service=40)
+    assert [one.ids for one in (first, second)] == outputs(generation(), generation(prompt=22))
+
+
 async def test_the_next_one_asks_if_the_first_is_cancelled() -> None:
     stock = shut_stock(generation())
     async with filling(simulated(), [stock]) as bed:
