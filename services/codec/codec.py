@@ -23,6 +23,7 @@ from services.codec.generation import (
     room_for,
     tokens_expected,
 )
+from services.codec.head import EncodedPrompt
 from services.codec.outputs import Outputs
 from services.codec.pressure import Pressure
 from services.codec.prompt import PromptEncoder
@@ -136,20 +137,21 @@ class Codec:
 
     async def prompt_ids(self, request: Request, exchange: Exchange) -> list[int]:
         """Token IDs of the prompt, or of all prompts, encoded in another thread."""
-        return [token for ids in await self._prompts(request, exchange) for token in ids]
+        return [token for one in await self._prompts(request, exchange) for token in one.ids]
 
-    async def _prompts(self, request: Request, exchange: Exchange) -> list[list[int]]:
+    async def _prompts(self, request: Request, exchange: Exchange) -> list[EncodedPrompt]:
         with span("codec.encode", exchange.trace):
             prompts = await asyncio.to_thread(self._encoded, request)
-        exchange.figures["prompt_tokens"] = sum(map(len, prompts))
-        exchange.figures["prompt_digest"] = ",".join(map(token_digest, prompts))
+        exchange.figures["prompt_tokens"] = sum(len(prompt.ids) for prompt in prompts)
+        exchange.figures["prompt_digest"] = ",".join(token_digest(one.ids) for one in prompts)
         return prompts
 
-    def _encoded(self, request: Request) -> list[list[int]]:
+    def _encoded(self, request: Request) -> list[EncodedPrompt]:
         prompt, encoder = request.prompt, self.encoder
         if not isinstance(prompt, Conversation):
-            return [encoder.encode_raw(raw) for raw in prompt.prompts]
-        return [encoder.encode(with_reasoning(prompt, request.reasoning, encoder.variables))]
+            return [EncodedPrompt(encoder.encode_raw(raw)) for raw in prompt.prompts]
+        asked = with_reasoning(prompt, request.reasoning, encoder.variables)
+        return [encoder.encode_with_head(asked)]
 
     async def _constraint(self, request: Request, prompts: list[list[int]]) -> Constraint | None:
         if not may_constrain(request):
@@ -170,10 +172,11 @@ class Codec:
         """
         with self._pressure.place():
             engine = self._link.engine()
-            prompts = await self._prompts(request, exchange)
+            encoded = await self._prompts(request, exchange)
+            prompts = [prompt.ids for prompt in encoded]
             quota = self._quotas.of(exchange.caller.tenant)
             most = quota.limits.max_tokens
-            rooms = [room_for(request, ids, engine.context_length, most) for ids in prompts]
+            rooms = [room_for(request, one, engine.context_length, most) for one in encoded]
             count = len(rooms) * request.choices
             with quota.reserve(tokens_expected(request, rooms), count) as reservation:
                 constraint = await self._constraint(request, prompts)

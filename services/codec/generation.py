@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
+from services.codec.head import EncodedPrompt
 from services.codec.request import Request
 from services.shared.errors import ContextLengthExceeded
 from services.shared.stream.generation import (
@@ -54,24 +55,24 @@ class Terms:
 class Room:
     """A prompt, and how many tokens may follow it. `is_all`: as many as the context holds."""
 
-    prompt_ids: Sequence[int]
+    prompt: EncodedPrompt
     max_tokens: int
     is_all: bool
 
 
 def room_for(
-    request: Request, prompt_ids: Sequence[int], context_length: int, most: int | None = None
+    request: Request, prompt: EncodedPrompt, context_length: int, most: int | None = None
 ) -> Room:
     """At most `most` tokens. Raises ContextLengthExceeded when there is no room for an output."""
-    available = room(len(prompt_ids), context_length)
+    available = room(len(prompt.ids), context_length)
     max_tokens = max_tokens_of(request, available if most is None else min(available, most))
-    return Room(prompt_ids=prompt_ids, max_tokens=max_tokens, is_all=max_tokens == available)
+    return Room(prompt=prompt, max_tokens=max_tokens, is_all=max_tokens == available)
 
 
 def tokens_expected(request: Request, rooms: Sequence[Room]) -> int:
     """What prompts and outputs may come to, for who pays before: not all that might be."""
     outputs = sum(min(place.max_tokens, EXPECTED_OUTPUT_TOKENS) for place in rooms)
-    return sum(len(place.prompt_ids) for place in rooms) + request.choices * outputs
+    return sum(len(place.prompt.ids) for place in rooms) + request.choices * outputs
 
 
 def generations_of(request: Request, rooms: Sequence[Room], terms: Terms) -> list[Generation]:
@@ -106,7 +107,7 @@ def _generation(request: Request, place: Room, terms: Terms) -> Generation:
     return Generation(
         request_id=terms.request_id,
         model=terms.model,
-        prompt_ids=place.prompt_ids,
+        prompt_ids=place.prompt.ids,
         sampling=request.sampling,
         stopping=Stopping(
             max_tokens=place.max_tokens,
@@ -119,7 +120,7 @@ def _generation(request: Request, place: Room, terms: Terms) -> Generation:
         quality_of_service=QualityOfService(
             priority_class=priority_class, tenant=terms.tenant, timeout_ms=terms.timeout_ms
         ),
-        cache=CacheControl(salt=request.cache_salt),
+        cache=CacheControl(salt=request.cache_salt, pinned_tokens=place.prompt.head_tokens),
         routing=RoutingHints(
             session_key=sha256(affinity.encode()).hexdigest() if affinity else None
         ),

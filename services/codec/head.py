@@ -16,7 +16,7 @@ class EncodedPrompt:
     """Token IDs, of which the first `head_tokens` are the head's, as far as that is certain."""
 
     ids: list[int]
-    head_tokens: int
+    head_tokens: int = 0
 
 
 def head_pieces(conversation: Conversation, pieces: Iterable[str]) -> int:

@@ -52,6 +52,20 @@ async def test_whole_answer_has_text_reason_and_usage(bed: Bed) -> None:
     assert answer._request_id.startswith("req_")
 
 
+async def test_a_system_prompt_is_pinned_and_what_is_said_is_not(bed: Bed) -> None:
+    system = "You are a clerk of few words. " * 10
+    marked = [{"type": "text", "text": system, "cache_control": {"type": "ephemeral"}}]
+    await ask(bed)
+    await ask(bed, system=system)
+    await ask(bed, system=marked)
+    await ask(bed, [{"role": "user", "content": "another question"}], system=system)
+    none, *pinned = bed.engine.generations
+    assert none.cache.pinned_tokens == 0
+    (tokens,) = {generation.cache.pinned_tokens for generation in pinned}
+    assert 50 < tokens < len(pinned[0].prompt_ids)
+    assert len({tuple(generation.prompt_ids[:tokens]) for generation in pinned}) == 1
+
+
 async def test_stop_sequence_is_named_and_cut(bed: Bed) -> None:
     """Check 73."""
     answer = await ask(bed, stop_sequences=["nope", "###"])
