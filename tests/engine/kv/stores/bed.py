@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from hashlib import blake2b
 from typing import Any
 
@@ -17,6 +18,7 @@ from services.engine.kv.cache_settings import (
 from services.engine.kv.record import layout_digest, opened, sealed
 from services.engine.kv.store import Store, StoreFailed
 from services.engine.kv.stores.opening import open_store
+from tests.redis_server import wait_for
 
 LAYOUT = "16x30x3x64 fp32"
 LAYOUT_DIGEST = layout_digest(LAYOUT)
@@ -25,7 +27,7 @@ BLOCK_BYTES = 40_000
 TIMEOUT_S = 5.0
 """Of tests in which nothing is late: a machine with much to do is no failure."""
 
-BRIEF_S = 0.2
+BRIEF_S = 0.4
 """Of tests in which a node is silent."""
 
 
@@ -63,6 +65,12 @@ def works(store: Store, number: int) -> bool:
         return has(store, number)
     except StoreFailed:
         return False
+
+
+def settle(store: Store, *numbers: int) -> None:
+    """Puts them, however long a machine with much to do takes for one."""
+    for number in numbers:
+        wait_for(partial(works, store, number))
 
 
 def failure(act: Callable[..., object], *args: object) -> StoreFailed | None:

@@ -23,6 +23,7 @@ from tests.engine.kv.stores.bed import (
     has,
     put,
     record_of,
+    settle,
     store_on,
     works,
 )
@@ -103,7 +104,7 @@ def test_three_nodes_that_hang_are_late(nodes: list[RedisServer]) -> None:
     with store_on(
         *(node.address for node in nodes), spread=Spread.ERASURE, timeout_s=BRIEF_S
     ) as store:
-        put(store, 1)
+        settle(store, 1)
         for node in nodes[:3]:
             node.suspend()
         assert isinstance(failure(has, store, 1), StoreTimeout)

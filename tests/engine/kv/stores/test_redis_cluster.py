@@ -51,9 +51,7 @@ def test_records_lie_on_all_nodes_and_come_back(cluster: list[RedisServer]) -> N
 
 
 def test_keys_of_a_dead_node_fail_and_all_others_go_on(cluster: list[RedisServer]) -> None:
-    with store_on(
-        *(node.address for node in cluster), spread=Spread.CLUSTER, timeout_s=BRIEF_S
-    ) as store:
+    with store_on(*(node.address for node in cluster), spread=Spread.CLUSTER) as store:
         put(store, *NUMBERS)
         cluster[1].kill()
         for _ in range(3):
