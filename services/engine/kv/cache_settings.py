@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from services.engine.kv.mooncake_settings import MooncakeSettings
 from services.shared.bounds import at_least, within
 from services.shared.byte_size import ByteSize
 
@@ -93,6 +94,16 @@ class DistributedSettings:
         within("connections", self.connections, 1, 64)
 
 
+class Transport(StrEnum):
+    """How blocks come from other engines.
+
+    GRPC streams them. MOONCAKE reads what another engine has from its memory, and streams the rest.
+    """
+
+    GRPC = "grpc"
+    MOONCAKE = "mooncake"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PeerSettings:
     """Blocks between engines.
@@ -104,6 +115,8 @@ class PeerSettings:
     patience_s: float = 2.0
     arrival_s: float = 0.2
     fetches: int = 16
+    transport: Transport = Transport.GRPC
+    mooncake: MooncakeSettings = MooncakeSettings()
 
     def __post_init__(self) -> None:
         within("patience_s", self.patience_s, 0.01, 600)

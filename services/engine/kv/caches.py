@@ -14,8 +14,10 @@ from services.engine.kv.filling import Filler
 from services.engine.kv.host_tier import HostTier
 from services.engine.kv.keepers import Keepers
 from services.engine.kv.lending import Lending
+from services.engine.kv.mooncake import staging_of
 from services.engine.kv.peer_supply import PeerSupply
 from services.engine.kv.service_tier import ServiceTier, open_service
+from services.engine.kv.staging import Staging
 from services.engine.kv.supply import Supply
 from services.engine.kv.switch import CacheSwitch
 from services.engine.kv.tier import Tier
@@ -72,7 +74,8 @@ async def open_caches(
     At its end nothing is fetched, copied or written any more; the loop may still run.
 
     Raises:
-        BadConfig: `cache.host_bytes` holds no block, or the store cannot be as it is wanted.
+        BadConfig: `cache.host_bytes` holds no block, the store cannot be as it is wanted, or other
+            engines' memory cannot be read.
     """
     switch = CacheSwitch(enabled=settings.enabled)
     figures = new_figures()
@@ -82,7 +85,8 @@ async def open_caches(
         if host is not None:
             stack.callback(host.close)
             supplies.append(host)
-        peer = _peer(settings, parts, switch, figures[Tier.PEER])
+        staging = staging_of(settings.peer, parts.memory.block_bytes)
+        peer = _peer(settings, parts, switch, figures[Tier.PEER], staging)
         stack.push_async_callback(peer.close)
         supplies.append(peer)
         service = await stack.enter_async_context(
@@ -102,7 +106,9 @@ async def open_caches(
             filler=filler,
             host=host,
             service=service,
-            lending=Lending(loop, parts.memory, parts.model.kv_layout_id, settings.peer),
+            lending=Lending(
+                loop, parts.memory, parts.model.kv_layout_id, settings.peer, staging=staging
+            ),
         )
 
 
@@ -116,10 +122,14 @@ def _host(settings: CacheSettings, parts: Parts, figures: Figures) -> HostTier |
 
 
 def _peer(
-    settings: CacheSettings, parts: Parts, switch: CacheSwitch, figures: TierFigures
+    settings: CacheSettings,
+    parts: Parts,
+    switch: CacheSwitch,
+    figures: TierFigures,
+    staging: Staging | None,
 ) -> PeerSupply:
     layout_id, block_bytes = parts.model.kv_layout_id, parts.memory.block_bytes
-    return PeerSupply(layout_id, block_bytes, switch, figures, settings.peer)
+    return PeerSupply(layout_id, block_bytes, switch, figures, settings.peer, staging=staging)
 
 
 def _hear_of_blocks(

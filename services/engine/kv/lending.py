@@ -18,6 +18,8 @@ from services.engine.kv.loan_requests import Chain, Fetch, Lookup, Release
 from services.engine.kv.loans import Loan, Loans
 from services.engine.kv.memory import BlockMemory
 from services.engine.kv.record import layout_digest
+from services.engine.kv.shelf import Region, Shelf
+from services.engine.kv.staging import Staging
 from services.engine.loop import EngineLoop
 from services.shared.errors import DeadlineExceeded, FailedPrecondition, Overloaded
 
@@ -30,10 +32,16 @@ STALL_S = 30.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
-    """The first `blocks` of a chain, and the lease on them where one was asked for."""
+    """The first `blocks` of a chain.
+
+    Args:
+        loan: the lease on them, where one was asked for.
+        region: where they can be read from memory, where that was asked for and can be.
+    """
 
     blocks: int
     loan: Loan | None = None
+    region: Region | None = None
 
 
 class Lending:
@@ -43,6 +51,7 @@ class Lending:
 
     Args:
         stall_s: seconds that a reader may take for what it was given.
+        staging: where others read blocks from memory; None where they do not.
 
     Attributes:
         incarnation: of this process; another one has another.
@@ -55,12 +64,15 @@ class Lending:
         layout_id: str,
         rules: PeerSettings,
         stall_s: float = STALL_S,
+        *,
+        staging: Staging | None = None,
     ) -> None:
         self.incarnation = secrets.randbits(64)
         self._loop = loop
         self._memory = memory
         self._layout_id = layout_id
         self._layout = layout_digest(layout_id)
+        self._shelf = None if staging is None else Shelf(memory, staging, self._layout)
         self._most = rules.fetches
         self._stall_s = stall_s
         self._following = Following(loop.scheduler, Leases(loop.scheduler, loop.command))
@@ -92,6 +104,8 @@ class Lending:
             lease = await self._next(follower)
             if lease is None:
                 return Found(blocks=0)
+            if lookup.reads_memory and self._shelf is not None:
+                return await self._shelved(self._shelf, lookup, lease)
             follower.keep()
             return Found(blocks=len(lease.blocks), loan=self._loans.add(lease, lookup.lease_ms))
 
@@ -117,6 +131,20 @@ class Lending:
                     blocks = await asyncio.to_thread(read)
                     with self._impatient(follower):
                         yield blocks
+
+    async def _shelved(self, shelf: Shelf, lookup: Lookup, lease: Lease) -> Found:
+        """A loan of copies; the blocks themselves are free when these are made."""
+        slots = shelf.lend(len(lease.blocks))
+        if slots is None or lookup.lease_ms is None:
+            return Found(blocks=0)
+        loan, region = self._loans.add(slots, lookup.lease_ms), None
+        try:
+            copy = partial(shelf.copied, lease, slots, lookup.chain.addresses)
+            region = await asyncio.to_thread(copy)
+        finally:
+            if region is None:
+                self._loans.release(loan.id)
+        return Found(blocks=len(slots.blocks), loan=loan, region=region)
 
     def release(self, release: Release) -> bool:
         """Ends a lease and tells whether it still held."""

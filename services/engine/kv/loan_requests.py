@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from services.shared.addresses import ADDRESS_BYTES
-from services.shared.errors import InvalidRequest
+from services.shared.errors import InvalidRequest, MissingField
 from services.shared.stream.limits import within
 
 MAX_ADDRESSES = 65_536
@@ -44,13 +44,19 @@ class Chain:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lookup:
-    """Which leading blocks are there; with `lease_ms` they stay so long."""
+    """Which leading blocks are there; with `lease_ms` they stay so long.
+
+    With `reads_memory` they are wanted where they can be read from memory, which needs a lease.
+    """
 
     chain: Chain
     lease_ms: int | None = None
+    reads_memory: bool = False
 
     def __post_init__(self) -> None:
         within("lease_ms", self.lease_ms, 1, MAX_LEASE_MS)
+        if self.reads_memory and self.lease_ms is None:
+            raise MissingField("lease_ms must be set with transport", field="lease_ms")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -18,6 +18,7 @@ def lookup_from(request: pb.LookupRequest) -> Lookup:
     return Lookup(
         chain=Chain.parsed(request.kv_layout_id, request.addresses),
         lease_ms=request.lease_ms if request.HasField("lease_ms") else None,
+        reads_memory=request.transport == pb.MEMORY_TRANSPORT_MOONCAKE,
     )
 
 
@@ -36,6 +37,11 @@ def lookup_response(found: Found, incarnation: int) -> pb.LookupResponse:
     if found.loan is not None:
         response.lease.id = found.loan.id
         response.lease.expires_ms = found.loan.expires_ms
+    if found.region is not None:
+        response.region.session = found.region.session
+        response.region.offsets.extend(found.region.offsets)
+        response.region.block_bytes = found.region.block_bytes
+        response.region.checksums = b"".join(found.region.checksums)
     return response
 
 

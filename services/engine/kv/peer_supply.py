@@ -14,10 +14,12 @@ from tokenway.kv.v1.kv_pb2_grpc import KvServiceStub
 from services.engine.kv.cache_settings import PeerSettings
 from services.engine.kv.figures import TierFigures
 from services.engine.kv.loan_requests import MAX_ADDRESSES
+from services.engine.kv.memory_reads import MemoryReads
 from services.engine.kv.missed import Missed
 from services.engine.kv.peer_channels import PeerChannels
 from services.engine.kv.peer_stream import PeerStream
 from services.engine.kv.record import layout_digest
+from services.engine.kv.staging import Staging
 from services.engine.kv.stores.node_address import node_address
 from services.engine.kv.supply import Wanted
 from services.engine.kv.switch import CacheSwitch
@@ -35,6 +37,7 @@ class PeerSupply:
         layout_id: of this engine's blocks; peers refuse any other.
         block_bytes: of each block.
         credentials: of mutual TLS; None for connections in the clear.
+        staging: where peers' memory is read into; None where it is not read.
     """
 
     tier = Tier.PEER
@@ -48,6 +51,7 @@ class PeerSupply:
         rules: PeerSettings,
         *,
         credentials: grpc.ChannelCredentials | None = None,
+        staging: Staging | None = None,
     ) -> None:
         self._layout_id = layout_id
         self._layout = layout_digest(layout_id)
@@ -55,6 +59,9 @@ class PeerSupply:
         self._switch = switch
         self._figures = figures
         self._rules = rules
+        self._memory = (
+            None if staging is None else MemoryReads(staging, layout_id, rules.patience_s)
+        )
         self._channels = PeerChannels(credentials)
         self._streams: dict[PeerStream, asyncio.AbstractEventLoop] = {}
         switch.listen(self._switched)
@@ -80,16 +87,32 @@ class PeerSupply:
 
     async def _blocks(self, wanted: Wanted) -> AsyncGenerator[memoryview, None]:
         """Raises Missed where the next one does not come."""
-        addresses = wanted.addresses[:MAX_ADDRESSES]
+        addresses, read = wanted.addresses[:MAX_ADDRESSES], 0
+        with self._channels.to(wanted.peer or "") as channel:
+            if self._memory is not None:
+                reads = self._memory.blocks(KvServiceStub(channel), addresses)
+                async with aclosing(reads) as blocks:
+                    async for payload in blocks:
+                        if not self._switch.enabled:
+                            raise Missed(CacheMiss.OFF)
+                        read += 1
+                        yield payload
+            if read < len(addresses):
+                async with aclosing(self._streamed(channel, addresses[read:])) as blocks:
+                    async for payload in blocks:
+                        yield payload
+        if len(wanted.addresses) > MAX_ADDRESSES:
+            raise Missed(CacheMiss.ABSENT)
+
+    async def _streamed(
+        self, channel: grpc.aio.Channel, addresses: Sequence[bytes]
+    ) -> AsyncGenerator[memoryview, None]:
         request = pb.FetchRequest(
             kv_layout_id=self._layout_id,
             addresses=b"".join(addresses),
             wait_ms=round(1000 * self._rules.arrival_s),
         )
-        with (
-            self._channels.to(wanted.peer or "") as channel,
-            self._stream(KvServiceStub(channel).Fetch(request), addresses) as stream,
-        ):
+        with self._stream(KvServiceStub(channel).Fetch(request), addresses) as stream:
             try:
                 async with aclosing(stream.blocks()) as blocks:
                     async for payload in blocks:
@@ -98,8 +121,6 @@ class PeerSupply:
                 if missed.cause is CacheMiss.TIMEOUT and not _is_connected(channel):
                     raise Missed(CacheMiss.UNREACHABLE) from missed
                 raise
-        if len(addresses) < len(wanted.addresses):
-            raise Missed(CacheMiss.ABSENT)
 
     @contextmanager
     def _stream(self, call: Call, addresses: Sequence[bytes]) -> Iterator[PeerStream]:

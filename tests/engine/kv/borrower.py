@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -11,6 +11,7 @@ import grpc
 from services.engine.kv.cache_settings import PeerSettings
 from services.engine.kv.figures import TierFigures
 from services.engine.kv.peer_supply import PeerSupply
+from services.engine.kv.staging import Staging
 from services.engine.kv.supply import Wanted
 from services.engine.kv.switch import CacheSwitch
 from services.shared.stream.events import CacheMiss
@@ -25,6 +26,13 @@ class Borrower:
     switch: CacheSwitch
     figures: TierFigures = field(default_factory=TierFigures)
 
+    def given(
+        self, addresses: Sequence[bytes], peer: str
+    ) -> AsyncGenerator[memoryview | CacheMiss, None]:
+        wanted = Wanted(addresses=addresses, peer=peer)
+        assert self.supply.can_supply(wanted)
+        return self.supply.supply(wanted)
+
     async def fetched(
         self, addresses: Sequence[bytes], peer: str
     ) -> tuple[list[bytes], CacheMiss | None]:
@@ -32,9 +40,7 @@ class Borrower:
         blocks: list[bytes] = []
         cause: CacheMiss | None = None
         hits, misses = self.figures.hit_blocks, self.figures.misses.copy()
-        wanted = Wanted(addresses=addresses, peer=peer)
-        assert self.supply.can_supply(wanted)
-        async with aclosing(self.supply.supply(wanted)) as given:
+        async with aclosing(self.given(addresses, peer)) as given:
             async for each in given:
                 assert cause is None, "the cause is the last"
                 if isinstance(each, CacheMiss):
@@ -55,9 +61,12 @@ async def borrowing(
     *,
     layout: str = LAYOUT,
     credentials: grpc.ChannelCredentials | None = None,
+    staging: Staging | None = None,
 ) -> AsyncIterator[Borrower]:
     switch, figures = CacheSwitch(), TierFigures()
-    supply = PeerSupply(layout, block_bytes, switch, figures, rules, credentials=credentials)
+    supply = PeerSupply(
+        layout, block_bytes, switch, figures, rules, credentials=credentials, staging=staging
+    )
     try:
         yield Borrower(supply=supply, switch=switch, figures=figures)
     finally:

@@ -19,6 +19,7 @@ from services.engine.kv.cache_settings import PeerSettings
 from services.engine.kv.lending import STALL_S, Lending
 from services.engine.kv.memory import BlockMemory
 from services.engine.kv.servicer import KvServicer
+from services.engine.kv.staging import Staging
 from services.engine.loop import EngineLoop
 from services.engine.scheduler import Limits
 from services.shared.channel import open_channel
@@ -123,7 +124,12 @@ class Door:
 
 @asynccontextmanager
 async def lent(
-    memory: BlockMemory | None = None, door: Door = Door(), *, blocks: int = 64, held: bool = False
+    memory: BlockMemory | None = None,
+    door: Door = Door(),
+    *,
+    blocks: int = 64,
+    held: bool = False,
+    staging: Staging | None = None,
 ) -> AsyncIterator[Lender]:
     """A simulated engine's blocks, or those of `memory`; in the end none is leased.
 
@@ -133,7 +139,7 @@ async def lent(
     memory = memory or parts.memory
     engine = Harness(parts, Limits(max_batch_size=8, token_budget=8))
     steps = HeldSteps(engine.loop)
-    lending = Lending(engine.loop, memory, LAYOUT, door.rules, door.stall_s)
+    lending = Lending(engine.loop, memory, LAYOUT, door.rules, door.stall_s, staging=staging)
 
     def register(server: grpc.aio.Server) -> None:
         add_KvServiceServicer_to_server(KvServicer(lending), server)
