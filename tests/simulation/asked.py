@@ -150,6 +150,8 @@ class Asked:
         if self._oracle is None or self.accepted is None:
             self._broken("accepted once", "finished before Accepted")
             return
+        if event.timeline.cache_miss is not None:
+            self._judge.saw(f"cache miss {event.timeline.cache_miss.name}")
         end = self._oracle.end()
         if end is not event.reason:
             text = f"{event.reason.name} after {len(self.received)} tokens instead of {end}"

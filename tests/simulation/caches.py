@@ -48,7 +48,8 @@ class Caches:
         self.switch = switch = CacheSwitch()
         self.figures = figures = new_figures()
         peers = PeerSupply(LAYOUT, memory.block_bytes, switch, figures[Tier.PEER], rules)
-        peers._channels = Channels(wires)  # type: ignore[assignment]
+        peers._channels = Channels(wires, self._may_call)  # type: ignore[assignment]
+        self._crashed = crashed
         self._tasks = Tasks(crashed)
         self.filler = Filler(
             steps, memory, [peers], figures=figures, switch=switch, tasks=self._tasks
@@ -70,6 +71,10 @@ class Caches:
     def readers(self) -> int:
         """Who reads from this engine."""
         return len(self.lending._followers) + len(self.lending._loans)
+
+    def _may_call(self) -> None:
+        if not self.switch.enabled:
+            self._crashed("a fetch", RuntimeError("it begins while the cache is off"))
 
     def end(self) -> None:
         """The process is dead."""

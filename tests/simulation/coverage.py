@@ -7,7 +7,7 @@ from collections import Counter
 from services.router.fleet.ejection import Cause
 from services.router.status import Status
 from services.shared.errors import Code
-from services.shared.stream.events import CancelReason
+from services.shared.stream.events import CacheMiss, CancelReason
 from tests.simulation.faults.catalogue import FAULTS
 from tests.simulation.refusals import REFUSALS
 
@@ -26,6 +26,16 @@ REASONS = (
     CancelReason.UNSPECIFIED,
 )
 
+MISSES = (
+    CacheMiss.ABSENT,
+    CacheMiss.EVICTED,
+    CacheMiss.TIMEOUT,
+    CacheMiss.CHECKSUM,
+    CacheMiss.OFF,
+    CacheMiss.UNREACHABLE,
+    CacheMiss.NO_ROOM,
+)
+
 EXPECTED = (
     *(f"fault {name}" for name in FAULTS),
     *(f"status {status.value}" for status in Status),
@@ -33,6 +43,13 @@ EXPECTED = (
     *(f"refusal {name}" for name in REFUSALS),
     *(f"ejected for {cause}" for cause in Cause),
     *(f"cancelled: {reason.name}" for reason in REASONS),
+    *(f"cache miss {cause.name}" for cause in MISSES),
+    *(f"a prefill {how}" for how in ("finished", "failed", "cancelled")),
+    "a peer",
+    "a lease expired",
+    "a lease was released",
+    "leased blocks",
+    "cached tokens of a peer",
     "a preemption",
     "a retry",
     "breach of the protocol",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from services.router.status import Identity
+from tests.simulation.caches import Caches
 from tests.simulation.engine import Process
 from tests.simulation.host import Host
 from tests.simulation.network import Line
@@ -38,6 +39,11 @@ class EngineHost(Host[Process]):
 
     def begin(self) -> Process:
         return self._start(self.version)
+
+    @property
+    def caches(self) -> Caches | None:
+        """What its process has beyond its pool; None where there is none."""
+        return None if self.process is None else self.process.parts.caches
 
     def describe(self) -> Identity:
         return self.identity

@@ -74,13 +74,18 @@ class KvWires:
 
 
 class Channels:
-    """One engine's connections to others; stands for `PeerChannels`."""
+    """One engine's connections to others; stands for `PeerChannels`.
 
-    def __init__(self, wires: KvWires) -> None:
+    Args: may_call: asked before each call.
+    """
+
+    def __init__(self, wires: KvWires, may_call: Callable[[], None]) -> None:
         self._wires = wires
+        self._may_call = may_call
 
     @contextmanager
     def to(self, peer: str) -> Iterator[Channel]:
+        self._may_call()
         yield Channel(self._wires, peer)
 
     async def close(self) -> None:

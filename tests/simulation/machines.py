@@ -126,9 +126,7 @@ class Machines:
 
     def _lender(self, name: str) -> Lender | None:
         host = self.host(name)
-        if host is None or host.process is None:
-            return None
-        return host.process.parts.caches
+        return None if host is None else host.caches
 
     def _is_reachable(self, name: str) -> bool:
         host = self.host(name)

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 SHARE = 0.2
 """Of all faults, on average, that a world has."""
 
+SHARE_OF_FEW = 0.4
+"""The same where only few may be there at all."""
+
 
 class Nemesis:
     """Strikes until the end.
@@ -30,9 +33,16 @@ class Nemesis:
         left_out = frozenset(without)
         for name, fault in FAULTS.items() if world.parameters.has_faults else ():
             random = world.random(f"fault {name}")
-            if random.random() < SHARE and name not in left_out:
+            if random.random() < self._share(name) and name not in left_out:
                 mean_s = world.parameters.duration_s / random.uniform(1, 6)
                 self._faults[name] = (fault(world, random), mean_s)
+
+    def _share(self, name: str) -> float:
+        """How likely it is that the world has a fault."""
+        only = self._world.parameters.faults
+        if only is None:
+            return SHARE
+        return SHARE_OF_FEW if name in only else 0
 
     @property
     def names(self) -> list[str]:

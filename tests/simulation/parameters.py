@@ -99,6 +99,11 @@ class WorldParameters:
     faults: frozenset[str] | None = None
 
     @property
+    def has_outputs(self) -> bool:
+        """Whether an engine is there that is not for prompts alone."""
+        return any(engine.role is not Role.PREFILL for engine in self.engines)
+
+    @property
     def context_length(self) -> int:
         """Tokens that prompt and output may have together, at any engine."""
         return min(engine.context_length for engine in self.engines)

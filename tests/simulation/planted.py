@@ -8,6 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from services.engine.blocks import BlockPool
+from services.engine.kv.fill import Fill
+from services.engine.kv.filling import Filler
+from services.engine.kv.landing import Landing
+from services.engine.kv.leases import Lease, Leases
+from services.engine.kv.peer_blocks import WholeBlock
+from services.engine.kv.peer_supply import PeerSupply
+from services.engine.kv.supply import Wanted
 from services.router.admission.admission import Admission
 from services.router.admission.fair_queue import FairQueue
 from services.router.admission.fair_share import FairShare
@@ -16,13 +23,14 @@ from services.router.fleet.health import Health
 from services.router.fleet.judge import Judge
 from services.router.relay.delivery import Delivery
 from services.router.relay.leg import Leg
+from services.router.relay.prefill import Prefill
 from services.router.relay.relayed import Relayed
 from services.router.relay.retry_budget import RetryBudget
 from services.router.relay.setbacks import Setbacks
 from services.router.status import Status, Verdict
 from services.shared.stream.block_reader import BlockReader
 from services.shared.stream.blocks import BlockEvents
-from services.shared.stream.events import Accepted, CancelReason, Event, Finished
+from services.shared.stream.events import Accepted, CancelReason, Event, Failed, Finished
 from services.shared.stream.generation import Generation
 from services.shared.stream.load import Load
 from services.shared.stream.open_streams import OpenStreams
@@ -51,25 +59,25 @@ class Planted:
 
 
 def _off_by_one(real: Method) -> Method:
-    def rest(self: Delivery, left_ms: int | None) -> Generation:
-        generation: Generation = real(self, left_ms)
+    def rest(self: Delivery, *args: Any) -> Generation:
+        generation: Generation = real(self, *args)
         return replace(generation, generated_ids=list(generation.generated_ids)[:-1])
 
     return rest
 
 
 def _another_seed(real: Method) -> Method:
-    def rest(self: Delivery, left_ms: int | None) -> Generation:
-        generation: Generation = real(self, left_ms)
+    def rest(self: Delivery, *args: Any) -> Generation:
+        generation: Generation = real(self, *args)
         return replace(generation, sampling=replace(generation.sampling, seed=None))
 
     return rest
 
 
 def _any_version(real: Method) -> Method:
-    def accept(self: Delivery, event: Accepted, version: str | None, now: float) -> None:
+    def accept(self: Delivery, event: Accepted, version: str | None, *args: Any) -> None:
         del version
-        real(self, event, None, now)
+        real(self, event, None, *args)
 
     return accept
 
@@ -183,6 +191,54 @@ def _accounts_stand_still(_: Method) -> Method:
     return serve
 
 
+def _caller_points(real: Method) -> Method:
+    def rest(self: Delivery, *args: Any) -> Generation:
+        generation: Generation = real(self, *args)
+        asked = self._generation.routing.prefill_peer
+        return replace(generation, routing=replace(generation.routing, prefill_peer=asked))
+
+    return rest
+
+
+def _prefill_decides(real: Method) -> Method:
+    def receive(self: Prefill, event: Event) -> None:
+        over = self._is_over
+        real(self, event)
+        if isinstance(event, Failed) and not over:
+            self._for.replica.tell_failure(self._around.clock.time(), event)
+            self._for.cancel(CancelReason.UNSPECIFIED)
+
+    return receive
+
+
+def _freed_while_written(real: Method) -> Method:
+    def settle(self: Filler, fill: Fill, landing: Landing) -> None:
+        landing.copying = None
+        real(self, fill, landing)
+
+    return settle
+
+
+def _lent_and_forgotten(_: Method) -> Method:
+    def grant(self: Leases, found: list[int]) -> Lease | None:
+        del self
+        return Lease(found, lambda: None) if found else None
+
+    return grant
+
+
+def _asks_anyway(_: Method) -> Method:
+    def can_supply(self: PeerSupply, wanted: Wanted) -> bool:
+        del self
+        return wanted.peer is not None
+
+    return can_supply
+
+
+def _another_address(_: Method) -> Method:
+    return property(lambda self: self.addresses[len(self.found) + 1 :])  # type: ignore[return-value]
+
+
 PLANTED = (
     Planted("a continuation begins one token too early", Delivery, "rest", _off_by_one),
     Planted("a continuation has another seed", Delivery, "rest", _another_seed),
@@ -206,4 +262,14 @@ PLANTED = (
     Planted("a block is published twice", BlockPool, "publish", _published_again),
     Planted("an evicted block can still be found", BlockPool, "_evict", _still_found),
     Planted("lost block events are not missed", BlockReader, "receive", _gaps_ignored),
+    Planted("an engine goes where a caller points", Delivery, "rest", _caller_points),
+    Planted("a prefill is not cancelled", Prefill, "stop", _returns(None)),
+    Planted("a lost prefill is work for nobody", Leg, "lose_prefill", _returns(None)),
+    Planted("a lost prefill ends its generation", Prefill, "_receive", _prefill_decides),
+    Planted("blocks that were corrupt are used", WholeBlock, "is_sound", _returns(True)),
+    Planted("blocks that came are known as others", Fill, "missing", _another_address),
+    Planted("a lease keeps nothing", Leases, "grant", _lent_and_forgotten),
+    Planted("a lease never ends", Lease, "end", _returns(True)),
+    Planted("blanks are freed while they are written", Filler, "_settle", _freed_while_written),
+    Planted("a cache that is off is asked", PeerSupply, "can_supply", _asks_anyway),
 )

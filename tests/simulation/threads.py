@@ -6,7 +6,10 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from tests.simulation.virtual_time import THREAD_S, VirtualLoop
+from tests.simulation.virtual_time import VirtualLoop
+
+COPY_S = 0.002
+"""How long a thread takes to copy a block."""
 
 
 class Copiers(ThreadPoolExecutor):
@@ -19,5 +22,5 @@ class Copiers(ThreadPoolExecutor):
     def submit(self, work: Callable[..., Any], /, *args: Any, **named: Any) -> Future[Any]:
         done: Future[Any] = Future()
         done.set_running_or_notify_cancel()
-        self._loop.call_later(THREAD_S, lambda: done.set_result(work(*args, **named)))
+        self._loop.call_later(COPY_S, lambda: done.set_result(work(*args, **named)))
         return done

@@ -125,6 +125,14 @@ class VirtualLoop(asyncio.BaseEventLoop):
         if not task.cancelled():
             task.result()
 
+    def end_tasks(self) -> None:
+        """Lets nothing of what still runs outlive the loop; a later one would hear of it."""
+        while tasks := asyncio.all_tasks(self):
+            for task in tasks:
+                task.cancel()
+            self.call_later(THREAD_S, self.stop)
+            self.run_forever()
+
     def _process_events(self, event_list: list[object]) -> None:
         """There are none."""
 

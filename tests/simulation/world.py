@@ -11,6 +11,7 @@ from services.shared.errors import Code
 from tests.simulation.asked import Rules
 from tests.simulation.clients import Client, Surroundings
 from tests.simulation.fairness import Fairness
+from tests.simulation.faults.catalogue import TRANSFERS
 from tests.simulation.front import Front
 from tests.simulation.history import History
 from tests.simulation.judge import Judge, Violation
@@ -76,7 +77,9 @@ class World:
         with clocks_of(self.loop), logged_bugs(self.judge):
             task = self.loop.create_task(self._live())
             self.loop.run_until(task)
-            self.loop.close()
+        with clocks_of(self.loop):
+            self.loop.end_tasks()
+        self.loop.close()
         violation, faults = self.judge.violation, self.nemesis.names
         return Verdict(self.parameters.seed, violation, self.judge, self.history, faults)
 
@@ -152,7 +155,7 @@ class World:
 
     def _failures(self) -> frozenset[Code]:
         """Those that callers must be ready for."""
-        if not self.nemesis.names:
+        if TRANSFERS.keys() >= {*self.nemesis.names} and self.parameters.has_outputs:
             return CALM_FAILURES
         if "another model" in self.nemesis.names:
             return FAILURES | {Code.NOT_FOUND}

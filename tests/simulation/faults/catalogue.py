@@ -2,8 +2,30 @@
 
 from __future__ import annotations
 
-from tests.simulation.faults import callers, fleet, network, process, protocol, reports, router
+from tests.simulation.faults import (
+    callers,
+    fleet,
+    network,
+    process,
+    protocol,
+    reports,
+    router,
+    transfers,
+)
 from tests.simulation.faults.fault import Fault
+
+TRANSFERS: dict[str, type[Fault]] = {
+    "fetch late": transfers.Late,
+    "fetch cut": transfers.Cut,
+    "fetch corrupt": transfers.Corrupt,
+    "fetch truncated": transfers.Truncated,
+    "fetch of another block": transfers.OtherBlock,
+    "fetch from another life": transfers.OtherLife,
+    "cache switched": transfers.CacheSwitched,
+    "prefill killed": transfers.PrefillKilled,
+    "borrowed": transfers.Borrowed,
+}
+"""Those that no generation may notice by anything but its time."""
 
 FAULTS: dict[str, type[Fault]] = {
     "kill": process.Kill,
@@ -40,4 +62,5 @@ FAULTS: dict[str, type[Fault]] = {
     "another model": fleet.AnotherModel,
     "another version": fleet.AnotherVersion,
     "lost blocks": fleet.LostBlocks,
+    **TRANSFERS,
 }
