@@ -26,6 +26,7 @@ from services.engine.settings import (
     EngineSettings,
     ExecutorSettings,
     LimitSettings,
+    Role,
     ServiceSettings,
 )
 from services.shared.channel import open_channel
@@ -65,13 +66,14 @@ async def served(
     address: str = "127.0.0.1:0",
     blocks: BlockSource | None = None,
     cache: CacheSettings | None = None,
+    role: Role = Role.BOTH,
 ) -> AsyncIterator[Served]:
     """An engine that tells of its blocks, or of those that `blocks` claims.
 
     In the end the books of its pool are right.
     """
     settings = EngineSettings(
-        executor=ExecutorSettings(model_path=Path()),
+        executor=ExecutorSettings(model_path=Path(), role=role),
         service=ServiceSettings(
             batching=BatchingSettings(
                 max_batch_size=limits.max_batch_size, token_budget=limits.token_budget
