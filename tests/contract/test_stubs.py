@@ -14,10 +14,12 @@ from grpc_reflection.v1alpha import reflection
 from grpc_reflection.v1alpha import reflection_pb2 as reflected
 from tokenway.codec.v1 import codec_pb2, codec_pb2_grpc
 from tokenway.engine.v1 import engine_pb2, engine_pb2_grpc
+from tokenway.kv.v1 import kv_pb2, kv_pb2_grpc
 from tokenway.router.v1 import router_pb2, router_pb2_grpc
 from tokenway.stream.v1 import stream_pb2, stream_pb2_grpc
 
 from services.codec.rpc import CodecServicer
+from services.engine.kv.servicer import KvServicer
 from services.engine.rpc import EngineServicer
 from services.router.rpc import FleetServicer
 from services.router.servicer import RouterServicer
@@ -27,6 +29,7 @@ from tests.integration.stack import PATIENCE_S, Stack
 ROOT = Path(__file__).parents[2]
 CODEC = codec_pb2.DESCRIPTOR.services_by_name["CodecService"]
 ENGINE = engine_pb2.DESCRIPTOR.services_by_name["EngineService"]
+KV = kv_pb2.DESCRIPTOR.services_by_name["KvService"]
 ROUTER = router_pb2.DESCRIPTOR.services_by_name["RouterService"]
 STREAM = stream_pb2.DESCRIPTOR.services_by_name["TokenStreamService"]
 
@@ -43,6 +46,7 @@ def test_stubs_are_generated_from_the_protos() -> None:
         (CODEC, codec_pb2_grpc.CodecServiceServicer, CodecServicer),
         (ENGINE, engine_pb2_grpc.EngineServiceServicer, EngineServicer),
         (ENGINE, engine_pb2_grpc.EngineServiceServicer, FleetServicer),
+        (KV, kv_pb2_grpc.KvServiceServicer, KvServicer),
         (ROUTER, router_pb2_grpc.RouterServiceServicer, RouterServicer),
         (STREAM, stream_pb2_grpc.TokenStreamServiceServicer, TokenStreamServicer),
     ],
@@ -71,4 +75,4 @@ def test_each_port_serves_its_services_and_no_other(simulated_stack: Stack) -> N
     tokens = always | {STREAM.full_name, ENGINE.full_name}
     assert listed(stack.codec.grpc) == always | {CODEC.full_name}
     assert listed(stack.router.grpc) == tokens | {ROUTER.full_name}
-    assert listed(stack.engines[0].grpc) == tokens
+    assert listed(stack.engines[0].grpc) == tokens | {KV.full_name}
