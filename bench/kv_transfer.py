@@ -2,8 +2,9 @@
 
 Two processes on one machine. The channel is what engines use, in the clear and with mutual TLS:
 each block is read from a pool, sent, checked, and written into another. The socket sends the same
-bytes and nothing is done with them; the copy takes them from one pool to another. All take turns,
-and of each the best round counts: neighbours on the machine only slow a side down.
+bytes and nothing is done with them; the copy takes them from one pool to another. The other tiers
+give the same blocks to the same pool. All take turns, and of each the best round counts:
+neighbours on the machine only slow a side down.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ import socket
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
 
 import grpc
 
 from bench.kv_lender import LAYOUT, address, memory_of
+from bench.kv_tiers import tiers
 from bench.ratio import Ratio
 from bench.service_process import service_process
 from services.engine.freed_memory import keep_freed_memory
@@ -27,7 +29,7 @@ from services.engine.kv.cache_settings import PeerSettings
 from services.engine.kv.figures import TierFigures
 from services.engine.kv.memory import BlockMemory
 from services.engine.kv.peer_supply import PeerSupply
-from services.engine.kv.supply import Wanted
+from services.engine.kv.supply import Supply, Wanted
 from services.engine.kv.switch import CacheSwitch
 from services.shared.stream.events import CacheMiss
 from tests.certificates import Authority, Identity
@@ -68,11 +70,11 @@ def sent_raw(door: str, block_bytes: int, blocks: int) -> Way:
     return send
 
 
-def fetched(supply: PeerSupply, door: str, memory: BlockMemory, blocks: int) -> Way:
-    """As an engine fetches."""
-    wanted = Wanted(addresses=[address(at) for at in range(blocks)], peer=door)
+def supplied(supply: Supply, memory: BlockMemory, blocks: int, peer: str | None = None) -> Way:
+    """As an engine has blocks come."""
+    wanted = Wanted(addresses=[address(at) for at in range(blocks)], peer=peer)
 
-    async def fetch() -> None:
+    async def come() -> None:
         came = 0
         async with aclosing(supply.supply(wanted)) as given:
             async for each in given:
@@ -81,7 +83,7 @@ def fetched(supply: PeerSupply, door: str, memory: BlockMemory, blocks: int) -> 
                 await asyncio.to_thread(memory.write, came, each)
                 came += 1
 
-    return fetch
+    return come
 
 
 async def best_of(ways: dict[str, Way], rounds: int) -> dict[str, float]:
@@ -101,37 +103,43 @@ def credentials_of(identity: Identity) -> grpc.ChannelCredentials:
     return grpc.ssl_channel_credentials(*pem)
 
 
-async def measure(folder: Path, blocks: int, rounds: int) -> dict[str, float]:
-    """GB/s of each way."""
+def peers(folder: Path, block_bytes: int) -> tuple[dict[str, PeerSupply], dict[str, str]]:
+    """Who fetches, by door, and the files of who lends."""
     authority = Authority(folder)
     lender = authority.issue("lender")
     files = {"ca": lender.ca_file, "cert": lender.cert_file, "key": lender.key_file}
-    tls = {name: str(path) for name, path in files.items()}
-    memory = memory_of(blocks)
+    keys = {"plain": None, "mtls": credentials_of(authority.issue("borrower"))}
     supplies = {
         door: PeerSupply(
             LAYOUT,
-            memory.block_bytes,
+            block_bytes,
             CacheSwitch(),
             TierFigures(),
-            PeerSettings(),
+            PeerSettings(patience_s=60),
             credentials=credentials,
         )
-        for door, credentials in (
-            ("plain", None),
-            ("mtls", credentials_of(authority.issue("borrower"))),
-        )
+        for door, credentials in keys.items()
     }
-    with service_process("bench.kv_lender", {"blocks": blocks, "tls": tls}) as process:
+    return supplies, {name: str(path) for name, path in files.items()}
+
+
+async def measure(folder: Path, blocks: int, rounds: int) -> dict[str, float]:
+    """GB/s of each way."""
+    memory = memory_of(blocks)
+    supplies, tls = peers(folder, memory.block_bytes)
+    async with AsyncExitStack() as stack:
+        lender = {"blocks": blocks, "tls": tls}
+        doors = stack.enter_context(service_process("bench.kv_lender", lender)).doors
         ways = {
             "memcpy": copied(memory, blocks),
-            "tcp": sent_raw(process.doors["raw"], memory.block_bytes, blocks),
+            "tcp": sent_raw(doors["raw"], memory.block_bytes, blocks),
         }
         for door, supply in supplies.items():
-            ways[door] = fetched(supply, process.doors[door], memory, blocks)
+            stack.push_async_callback(supply.close)
+            ways[door] = supplied(supply, memory, blocks, doors[door])
+        for name, tier in tiers(memory, blocks, folder, stack).items():
+            ways[name] = supplied(tier, memory, blocks)
         best = await best_of(ways, rounds)
-        for supply in supplies.values():
-            await supply.close()
     size = blocks * memory.block_bytes
     return {name: size / seconds / GB for name, seconds in best.items()}
 
@@ -144,12 +152,12 @@ def main() -> None:
     keep_freed_memory()
     with tempfile.TemporaryDirectory() as folder:
         rates = asyncio.run(measure(Path(folder), options.blocks, options.rounds))
-    print("way        GB/s  of memcpy  of tcp")
+    print("way         GB/s  of memcpy  of tcp")
     for name, rate in rates.items():
-        print(f"{name:8} {rate:6.2f} {rate / rates['memcpy']:10.2f} {rate / rates['tcp']:7.2f}")
-    for door in ("mtls", "plain"):
-        print(Ratio(name=f"kv_{door}_to_memcpy", value=rates[door] / rates["memcpy"]))
-        print(Ratio(name=f"kv_{door}_to_tcp", value=rates[door] / rates["tcp"]))
+        print(f"{name:9} {rate:6.2f} {rate / rates['memcpy']:10.2f} {rate / rates['tcp']:7.2f}")
+    for name in ("mtls", "plain"):
+        print(Ratio(name=f"kv_{name}_to_memcpy", value=rates[name] / rates["memcpy"]))
+        print(Ratio(name=f"kv_{name}_to_tcp", value=rates[name] / rates["tcp"]))
 
 
 if __name__ == "__main__":
