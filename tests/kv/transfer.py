@@ -92,15 +92,15 @@ class Transfers:
 def transfers_of(
     launcher: Launcher, model: ModelFolder, undisturbed: Mapping[str, Heard]
 ) -> Iterator[Transfers]:
-    """Engines that compute nothing, slowly; ways to them that can be held."""
-    simulation = {"step_us": 10_000, "token_us": 200}
+    """Engines that compute nothing, the one for prompts slowly; ways to them that can be held."""
+    slow, fast = ({"step_us": 10_000, "token_us": token_us} for token_us in (500, 50))
     engines = [
         cached(
             light(model, 1024, role=role, simulation=simulation),
             host_bytes="1MiB",
             peer={"patience_s": 3},
         )
-        for role in ("prefill", "decode", "decode")
+        for role, simulation in (("prefill", slow), ("decode", fast), ("decode", fast))
     ]
     with cluster_of(launcher, engines, model, proxy_to, service=APART) as cluster:
         yield Transfers(cluster=cluster, undisturbed=undisturbed)
