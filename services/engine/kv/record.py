@@ -44,9 +44,17 @@ def sealed(address: bytes, layout: bytes, payload: Payload) -> bytes:
 
     Args: layout: its digest.
     """
-    size = len(memoryview(payload).cast("B"))
+    record = memoryview(bytearray(HEADER_BYTES + memoryview(payload).nbytes))
+    record[HEADER_BYTES:] = memoryview(payload).cast("B")
+    seal(record, address, layout)
+    return bytes(record)
+
+
+def seal(record: memoryview, address: bytes, layout: bytes) -> None:
+    """Makes a record of HEADER_BYTES of room and the payload after it, without a copy."""
+    payload = record[HEADER_BYTES:]
     digest = checksum(address, layout, payload)
-    return _HEADER.pack(_MAGIC, _VERSION, layout, address, size, digest) + bytes(payload)
+    _HEADER.pack_into(record, 0, _MAGIC, _VERSION, layout, address, len(payload), digest)
 
 
 def opened(record: Payload, address: bytes, layout: bytes) -> memoryview:

@@ -10,6 +10,8 @@ from typing import NamedTuple, TypeVar
 
 from services.engine.kv.figures import TierFigures
 from services.engine.kv.line import taken_from
+from services.engine.kv.record import HEADER_BYTES
+from services.engine.kv.record_rooms import RecordRooms
 from services.engine.kv.records import Records
 from services.engine.kv.store import StoreFailed
 from services.engine.kv.switch import CacheSwitch
@@ -29,14 +31,17 @@ class SwitchedOff(Exception):
 
 
 class Copy(NamedTuple):
+    """A block's bytes in `record`, after room for a header."""
+
     address: bytes
-    payload: memoryview
+    record: memoryview
 
 
 class RecordWriter:
     """Leaves out what the store has already, and everything while the cache is off.
 
     Args:
+        rooms: that the copies are in, and go back to.
         written: called in the thread with addresses that are done, and with those of them that are
             in the store.
     """
@@ -44,11 +49,13 @@ class RecordWriter:
     def __init__(
         self,
         records: Records,
+        rooms: RecordRooms,
         switch: CacheSwitch,
         figures: TierFigures,
         written: Callable[[list[bytes], list[bytes]], None],
     ) -> None:
         self._records = records
+        self._rooms = rooms
         self._switch = switch
         self._figures = figures
         self._written = written
@@ -67,7 +74,7 @@ class RecordWriter:
         dropped = taken_from(self._copies)
         if dropped:
             self._figures.skip(cause, len(dropped))
-            self._written([copy.address for copy in dropped], [])
+            self._end(dropped, [])
 
     def quiet(self, timeout_s: float) -> bool:
         """Waits until no call is on its way, and tells whether that was so within the time."""
@@ -90,7 +97,12 @@ class RecordWriter:
     def _run(self) -> None:
         while (first := self._copies.get()) is not None:
             copies = [first, *taken_from(self._copies, AT_A_TIME - 1)]
-            self._written([copy.address for copy in copies], self._stored(copies))
+            self._end(copies, self._stored(copies))
+
+    def _end(self, copies: Sequence[Copy], stored: list[bytes]) -> None:
+        for copy in copies:
+            self._rooms.give_back(copy.record)
+        self._written([copy.address for copy in copies], stored)
 
     def _stored(self, copies: Sequence[Copy]) -> list[bytes]:
         """Addresses of those that are in the store now."""
@@ -118,8 +130,8 @@ class RecordWriter:
         if is_there:
             self._figures.skip(Skip.PRESENT)
         else:
-            self._asked(lambda: self._records.write(copy.address, copy.payload))
-            self._figures.wrote(1, copy.payload.nbytes)
+            self._asked(lambda: self._records.write(copy.address, copy.record))
+            self._figures.wrote(1, len(copy.record) - HEADER_BYTES)
 
     def _asked(self, question: Callable[[], Answer]) -> Answer:
         """Looks at the switch while it holds what `quiet` waits for: off, no call begins."""

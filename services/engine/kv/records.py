@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from threading import Lock
 
-from services.engine.kv.record import BadRecord, Payload, layout_digest, opened, sealed
+from services.engine.kv.record import BadRecord, layout_digest, opened, seal
 from services.engine.kv.store import Store
 
 BAD_RECORDS = 4096
@@ -48,8 +48,10 @@ class Records:
                     self._bad.popitem(last=False)
             raise
 
-    def write(self, address: bytes, payload: Payload) -> None:
-        self._store.put(address, sealed(address, self._layout, payload))
+    def write(self, address: bytes, record: memoryview) -> None:
+        """Writes the block whose bytes follow HEADER_BYTES of room; the room is filled in."""
+        seal(record, address, self._layout)
+        self._store.put(address, record)
         with self._lock:
             self._bad.pop(address, None)
 

@@ -28,7 +28,10 @@ class Store(Protocol):
         """The record, or None. It counts as used now."""
 
     def put(self, address: bytes, record: Payload) -> None:
-        """Keeps it; of two puts under one address one counts, whichever."""
+        """Keeps it; of two puts under one address one counts, whichever.
+
+        The memory of `record` is used for something else as soon as the call has ended.
+        """
 
     def present(self, addresses: Sequence[bytes]) -> list[bool]:
         """Which of them it has, without reading them. May be wrong about single ones."""

@@ -12,6 +12,8 @@ from services.engine.kv.cache_settings import WriteSettings
 from services.engine.kv.figures import TierFigures
 from services.engine.kv.line import taken_from
 from services.engine.kv.memory import BlockMemory
+from services.engine.kv.record import HEADER_BYTES
+from services.engine.kv.record_rooms import RecordRooms
 from services.engine.kv.record_writer import Copy, RecordWriter
 from services.engine.kv.records import Records
 from services.engine.kv.switch import CacheSwitch
@@ -56,7 +58,8 @@ class WriteBehind:
         self._pending: set[bytes] = set()
         self._closed = False
         self._leased: SimpleQueue[tuple[int, bytes] | None] = SimpleQueue()
-        self._writer = RecordWriter(records, switch, figures, self._written)
+        self._rooms = RecordRooms(memory.block_bytes)
+        self._writer = RecordWriter(records, self._rooms, switch, figures, self._written)
         self._copier = Thread(target=self._copy, name="cache-copy", daemon=True)
         self._copier.start()
         switch.listen(self._switched)
@@ -140,9 +143,10 @@ class WriteBehind:
     def _copy(self) -> None:
         while (leased := self._leased.get()) is not None:
             block, address = leased
-            payload = self._memory.read(block)
+            room = self._rooms.take()
+            self._memory.read_into(block, room[HEADER_BYTES:])
             self._loop.command(partial(self._end_leases, (block,)))
-            self._writer.put(Copy(address, payload))
+            self._writer.put(Copy(address, room))
         self._writer.close()
 
     def _switched(self, enabled: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from threading import Event
 
-from services.engine.kv.record import Payload
+from services.engine.kv.record import HEADER_BYTES, Payload
 from services.engine.kv.store import StoreFailed
 
 
@@ -57,3 +57,8 @@ class Shelf:
         self.passing.wait()
         if self.failure is not None:
             raise self.failure
+
+
+def roomy(payload: bytes | memoryview) -> memoryview:
+    """A block's bytes after room for a header, as `Records.write` wants them."""
+    return memoryview(bytearray(HEADER_BYTES) + payload)

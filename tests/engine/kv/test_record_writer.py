@@ -9,15 +9,16 @@ from dataclasses import dataclass, field
 import pytest
 
 from services.engine.kv.figures import TierFigures
+from services.engine.kv.record_rooms import RecordRooms
 from services.engine.kv.record_writer import AT_A_TIME, Copy, RecordWriter
 from services.engine.kv.records import Records
 from services.engine.kv.store import StoreFailed
 from services.engine.kv.switch import CacheSwitch
 from services.engine.kv.tier import Skip
-from tests.engine.kv.shelf import Shelf
+from tests.engine.kv.shelf import Shelf, roomy
 from tests.redis_server import PATIENCE_S, wait_for
 
-COPIES = [Copy(b"%016d" % number, memoryview(bytes([number]) * 8)) for number in range(40)]
+COPIES = [Copy(b"%016d" % number, roomy(bytes([number]) * 8)) for number in range(40)]
 
 
 @dataclass
@@ -41,7 +42,7 @@ class Bed:
 def writer() -> Iterator[tuple[RecordWriter, Bed]]:
     bed = Bed()
     records = Records(bed.shelf, "layout")
-    made = RecordWriter(records, bed.switch, bed.figures, bed.written)
+    made = RecordWriter(records, RecordRooms(8), bed.switch, bed.figures, bed.written)
     try:
         yield made, bed
     finally:

@@ -7,7 +7,7 @@ import pytest
 from services.engine.kv.record import BadRecord
 from services.engine.kv.records import BAD_RECORDS, Records
 from services.shared.stream.events import CacheMiss
-from tests.engine.kv.shelf import Shelf
+from tests.engine.kv.shelf import Shelf, roomy
 
 ADDRESSES = [bytes([number]) * 16 for number in range(4)]
 A, B, C, D = ADDRESSES
@@ -15,7 +15,7 @@ A, B, C, D = ADDRESSES
 
 def test_what_is_written_is_read() -> None:
     records = Records(Shelf(), "layout")
-    records.write(A, b"some bytes")
+    records.write(A, roomy(b"some bytes"))
     assert records.read(A) == memoryview(b"some bytes")
     assert records.read(B) is None
     assert records.present(ADDRESSES) == [True, False, False, False]
@@ -27,8 +27,8 @@ def test_what_is_written_is_read() -> None:
 def test_a_record_that_is_not_the_block_is_no_block(spoilt: str) -> None:
     shelf = Shelf()
     records = Records(shelf, "layout")
-    records.write(A, b"some bytes")
-    records.write(B, b"else bytes")
+    records.write(A, roomy(b"some bytes"))
+    records.write(B, roomy(b"else bytes"))
     whole = shelf.records[A]
     shelf.records[A] = {
         "flipped": whole[:-1] + bytes([whole[-1] ^ 1]),
@@ -43,7 +43,7 @@ def test_a_record_that_is_not_the_block_is_no_block(spoilt: str) -> None:
 
 def test_a_record_of_another_layout_is_told_as_such() -> None:
     shelf = Shelf()
-    Records(shelf, "another layout").write(A, b"some bytes")
+    Records(shelf, "another layout").write(A, roomy(b"some bytes"))
     with pytest.raises(BadRecord) as caught:
         Records(shelf, "layout").read(A)
     assert caught.value.miss is CacheMiss.LAYOUT
@@ -57,7 +57,7 @@ def test_a_bad_record_is_not_there_until_it_is_written_anew() -> None:
     with pytest.raises(BadRecord):
         records.read(A)
     assert records.present([A]) == [False]
-    records.write(A, b"good")
+    records.write(A, roomy(b"good"))
     assert records.present([A]) == [True]
     assert records.read(A) == memoryview(b"good")
 

@@ -18,7 +18,7 @@ from services.engine.kv.supply import Wanted
 from services.engine.kv.switch import CacheSwitch
 from services.shared.errors import Unavailable
 from services.shared.stream.events import CacheMiss
-from tests.engine.kv.shelf import Shelf
+from tests.engine.kv.shelf import Shelf, roomy
 from tests.waiting import until
 
 ADDRESSES = [bytes([number]) * 16 for number in range(10)]
@@ -41,7 +41,7 @@ class Bed:
 
     def fill(self, count: int) -> None:
         for index in range(count):
-            self.records.write(ADDRESSES[index], payload(index))
+            self.records.write(ADDRESSES[index], roomy(payload(index)))
 
     async def read(self) -> tuple[int, CacheMiss | None]:
         """How many blocks came, all of them right, and why the next one did not."""
@@ -113,7 +113,7 @@ async def test_a_bad_record_is_not_used_and_not_asked_for_again(spoilt: bytes | 
 async def test_a_record_of_another_layout_is_told_as_such() -> None:
     async with bed() as cached:
         cached.fill(2)
-        Records(cached.shelf, "another").write(ADDRESSES[1], payload(1))
+        Records(cached.shelf, "another").write(ADDRESSES[1], roomy(payload(1)))
         assert await cached.read() == (1, CacheMiss.LAYOUT)
 
 

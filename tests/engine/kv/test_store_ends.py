@@ -66,8 +66,8 @@ async def answered(engine: Served, generation: Generation = PROMPT) -> Asked:
 
 
 async def at_work(engine: Served) -> None:
-    """Asks until blocks come from the store."""
-    while not (await answered(engine)).accepted.cached_tokens.service:
+    """Asks until all blocks come from the store."""
+    while (await answered(engine)).accepted.cached_tokens.service != 4 * BLOCKS:
         pass
 
 
@@ -91,7 +91,7 @@ async def test_a_store_that_hangs_costs_its_time_alone(server: RedisServer) -> N
         server.suspend()
         one = await answered(engine)
         assert (await one.finished()).timeline.cache_miss is CacheMiss.TIMEOUT
-        assert figures(engine).misses[CacheMiss.TIMEOUT] == BLOCKS
+        assert figures(engine).misses[CacheMiss.TIMEOUT] >= BLOCKS
         server.resume()
         await at_work(engine)
 
@@ -116,12 +116,9 @@ async def test_a_store_that_is_full_takes_nothing(tmp_path: Path) -> None:
 async def test_what_a_store_loses_is_computed_and_stored_again(server: RedisServer) -> None:
     async with engine_with(server) as engine:
         await at_work(engine)
-        lost = figures(engine).misses[CacheMiss.ABSENT]
-        written = figures(engine).written_blocks
         server.ask("FLUSHALL")
-        await answered(engine)
-        assert figures(engine).misses[CacheMiss.ABSENT] == lost + BLOCKS
-        await until(lambda: figures(engine).written_blocks == written + BLOCKS)
+        one = await answered(engine)
+        assert one.accepted.cached_tokens.total == 0
         await at_work(engine)
 
 
