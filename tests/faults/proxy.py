@@ -11,6 +11,9 @@ from contextlib import contextmanager, suppress
 
 CHUNK_BYTES = 1 << 16
 
+LAST_TURNS = 10
+"""Of the event loop: what was accepted last joins a few turns later."""
+
 
 class Proxy:
     """Passes bytes between whoever connects and `target`. Its methods may be called anywhere.
@@ -91,6 +94,8 @@ class Proxy:
         listening()
         await self._stop.wait()
         server.close()
+        for _ in range(LAST_TURNS):
+            await asyncio.sleep(0)
         self._passing.set()
         self._abort()
         if self._joins:
