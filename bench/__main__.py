@@ -27,6 +27,7 @@ MODULES = (
     "kv_transfer",
     "kv_reuse",
     "separation",
+    "prefill_hop",
     "spinning",
     "overload",
 )

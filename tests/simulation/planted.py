@@ -9,6 +9,7 @@ from typing import Any
 
 from services.engine.blocks import BlockPool
 from services.engine.kv.fill import Fill
+from services.engine.kv.fill_desk import FillDesk
 from services.engine.kv.filling import Filler
 from services.engine.kv.landing import Landing
 from services.engine.kv.leases import Lease, Leases
@@ -235,8 +236,12 @@ def _asks_anyway(_: Method) -> Method:
     return can_supply
 
 
-def _another_address(_: Method) -> Method:
-    return property(lambda self: self.addresses[len(self.found) + 1 :])  # type: ignore[return-value]
+def _another_address(real: Method) -> Method:
+    def settle(self: FillDesk, fill: Fill) -> None:
+        fill.blanks.reverse()
+        real(self, fill)
+
+    return settle
 
 
 PLANTED = (
@@ -267,7 +272,7 @@ PLANTED = (
     Planted("a lost prefill is work for nobody", Leg, "lose_prefill", _returns(None)),
     Planted("a lost prefill ends its generation", Prefill, "_receive", _prefill_decides),
     Planted("blocks that were corrupt are used", WholeBlock, "is_sound", _returns(True)),
-    Planted("blocks that came are known as others", Fill, "missing", _another_address),
+    Planted("blocks that came are known as others", FillDesk, "settle", _another_address),
     Planted("a lease keeps nothing", Leases, "grant", _lent_and_forgotten),
     Planted("a lease never ends", Lease, "end", _returns(True)),
     Planted("blanks are freed while they are written", Filler, "_settle", _freed_while_written),

@@ -32,7 +32,7 @@ def separation_world(seed: int) -> WorldParameters:
         seed=seed,
         engines=tuple(
             EngineParameters(
-                blocks=random.randint(CONTEXT_LENGTH, 4 * CONTEXT_LENGTH) // block_size,
+                blocks=round(CONTEXT_LENGTH * 4 ** random.random() / block_size) + 1,
                 block_size=block_size,
                 version=VERSIONS[0],
                 context_length=CONTEXT_LENGTH,
