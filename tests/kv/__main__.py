@@ -20,6 +20,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
+from tokenway.engine.v1 import engine_pb2 as pb
+from tokenway.types.v1 import types_pb2 as types
+
 from services.shared.model_folder import ModelFolder
 from tests.chaos.history import History, broken, figures
 from tests.chaos.run import Chaos
@@ -86,7 +89,17 @@ def _run(
         )
         asyncio.run(chaos.run())
         stats = asyncio.run(stats_of(cluster.router.address))
-        sys.stdout.write(f"caches of the engines' last lives:\n{stats}")
+        sys.stdout.write("".join(map(_line, stats.tiers)))
+
+
+def _line(tier: pb.TierStats) -> str:
+    """What a tier did in the engines' last lives."""
+    name = pb.CacheTier.Name(tier.tier).removeprefix("CACHE_TIER_").lower()
+    missed = ", ".join(
+        f"{miss.blocks} {types.CacheMiss.Name(miss.cause).removeprefix('CACHE_MISS_').lower()}"
+        for miss in tier.misses
+    )
+    return f"{name:10}{tier.hit_blocks:7} blocks found{f', not: {missed}' if missed else ''}\n"
 
 
 def _options() -> argparse.Namespace:

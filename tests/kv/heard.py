@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 
 import httpx
@@ -68,6 +69,19 @@ async def ask_all(stack: Stack, asked: Sequence[Asked], name: str) -> Round:
         prompt_tokens=[_last(_PROMPT, listener.text) for listener in listeners],
         cached_tokens=[_last(_CACHED, listener.text) for listener in listeners],
     )
+
+
+async def ask_together(
+    stack: Stack, asked: Sequence[Asked], name: str, meanwhile: Awaitable[None]
+) -> list[Heard]:
+    """What all are answered, in their order, while something happens."""
+    listeners = [Listener(one, f"{name}.{at}") for at, one in enumerate(asked)]
+    async with client_of(stack) as client, asyncio.TaskGroup() as group:
+        tasks = [group.create_task(listener.hear(client)) for listener in listeners]
+        await meanwhile
+    return [
+        heard_by(listener, task.result()) for listener, task in zip(listeners, tasks, strict=True)
+    ]
 
 
 def client_of(stack: Stack) -> httpx.AsyncClient:

@@ -15,7 +15,7 @@ from tests.integration.stack import Launcher, Settings
 from tests.kv.asked import long_asked
 from tests.kv.books import PEER, at_rest, flush, hits, holds, switch, written
 from tests.kv.fleet import LENIENT, cached, real
-from tests.kv.heard import Heard, Round, ask_all
+from tests.kv.heard import Heard, Round, ask_all, ask_together
 from tests.redis_server import redis_cluster, redis_server, redis_servers
 
 WORDS, TOKENS = 48, 8
@@ -97,6 +97,27 @@ class Proof:
 
         await holds(all_written)
         await flush(self.address(at))
+
+    async def survives(self, name: str, victim: int) -> None:
+        """An engine dies while blocks go from the one for prompts to the one for outputs."""
+        await self.cluster.revive()
+        await self.cluster.weigh([0, 0, 0, 1, 1])
+        asked = 2 * list(long_asked(self.cluster.model, WORDS, TOKENS))
+        before = await hits(self.address(DECODE), PEER)
+        came = 0
+
+        async def kill() -> None:
+            async def blocks_come() -> bool:
+                nonlocal came
+                came = await hits(self.address(DECODE), PEER) - before
+                return came > 0
+
+            await holds(blocks_come)
+            self.cluster.engines[victim].kill()
+
+        heard = await ask_together(self.cluster.stack, asked, name, kill())
+        assert came < 2 * sum(self.computed.usable_blocks())
+        assert heard == [self.heard[one.name] for one in asked]
 
     async def at_rest(self) -> None:
         await at_rest(engine.address for engine in self.cluster.engines)

@@ -51,3 +51,8 @@ async def test_an_engine_for_outputs_goes_on_from_prompts_that_another_computes(
 ) -> None:
     await proof.cluster.weigh([0, 0, 0, 1, 1])
     await proof.finds("apart", DECODE, PEER)
+
+
+@pytest.mark.parametrize("victim", [DECODE, PREFILL], ids=["decode", "prefill"])
+async def test_an_engine_that_dies_amid_transfers_is_not_missed(proof: Proof, victim: int) -> None:
+    await proof.survives(f"death {victim}", victim)
