@@ -108,11 +108,13 @@ class Transport(StrEnum):
 class PeerSettings:
     """Blocks between engines.
 
-    A fetch ends when no block has come for `patience_s`, or when the peer has had nothing to
-    compute for it until `arrival_s`; `fetches` may read from this engine at a time.
+    A fetch ends when no block has come for `patience_s`, when it has taken `limit_s`, or when the
+    peer has had nothing to compute for it until `arrival_s`; `fetches` may read from this engine at
+    a time.
     """
 
     patience_s: float = 2.0
+    limit_s: float = 60.0
     arrival_s: float = 0.2
     fetches: int = 16
     transport: Transport = Transport.GRPC
@@ -120,6 +122,7 @@ class PeerSettings:
 
     def __post_init__(self) -> None:
         within("patience_s", self.patience_s, 0.01, 600)
+        within("limit_s", self.limit_s, 0.01, 3600)
         within("arrival_s", self.arrival_s, 0, 60)
         within("fetches", self.fetches, 1, 1024)
 

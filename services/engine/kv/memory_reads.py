@@ -7,7 +7,6 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 import grpc
@@ -68,14 +67,21 @@ class MemoryReads:
                     if not found:
                         return
                     for place in found:
-                        read = partial(self._is_read, room, addresses[at], place)
-                        if not await asyncio.to_thread(read):
+                        if not await self._has_come(room, addresses[at], place):
                             _log.warning("a block could not be read from a peer's memory")
                             return
                         yield self._staging.room(room.blocks[0])
                         at += 1
         finally:
             room.end()
+
+    async def _has_come(self, room: Lease, address: bytes, place: _Place) -> bool:
+        """Whether the room holds the block in time; a read that hangs keeps its room."""
+        try:
+            async with asyncio.timeout(self._patience_s):
+                return await asyncio.to_thread(self._is_read, room, address, place)
+        except TimeoutError:
+            return False
 
     @asynccontextmanager
     async def _lookup(self, stub: Stub, addresses: Sequence[bytes]) -> AsyncIterator[list[_Place]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import grpc
 from tokenway.kv.v1 import kv_pb2 as pb
 
+from services.engine.kv.cache_settings import PeerSettings
 from services.engine.kv.missed import Missed
 from services.engine.kv.peer_blocks import BadPart, Part, PeerBlocks, WholeBlock
 from services.shared.stream.events import CacheMiss
@@ -32,7 +33,7 @@ class PeerStream:
     Args:
         addresses: of the wanted blocks.
         layout: digest of the layout that both must have.
-        patience_s: seconds without a new block after which no more are waited for.
+        rules: how long blocks are waited for.
     """
 
     def __init__(
@@ -42,13 +43,13 @@ class PeerStream:
         *,
         block_bytes: int,
         layout: bytes,
-        patience_s: float,
+        rules: PeerSettings,
     ) -> None:
         self._call = call
         self._left = len(addresses)
         self._blocks = PeerBlocks(addresses, block_bytes)
         self._layout = layout
-        self._patience_s = patience_s
+        self._rules = rules
         self._incarnation: int | None = None
         self._is_broken_off = False
 
@@ -64,7 +65,8 @@ class PeerStream:
             Missed: the next one does not come.
         """
         now = asyncio.get_running_loop().time
-        until = now() + self._patience_s
+        end = now() + self._rules.limit_s
+        until = min(now() + self._rules.patience_s, end)
         while self._left:
             for part in await self._parts(until):
                 block = self._whole(part)
@@ -75,7 +77,7 @@ class PeerStream:
                 if self._is_broken_off:
                     raise Missed(CacheMiss.OFF)
                 yield block.payload
-                until = now() + self._patience_s
+                until = min(now() + self._rules.patience_s, end)
                 self._left -= 1
 
     async def _parts(self, until: float) -> Sequence[pb.BlockPart]:

@@ -130,7 +130,7 @@ class PeerSupply:
             addresses,
             block_bytes=self._block_bytes,
             layout=self._layout,
-            patience_s=self._rules.patience_s,
+            rules=self._rules,
         )
         self._streams[stream] = asyncio.get_running_loop()
         try:

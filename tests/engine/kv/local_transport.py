@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 from services.engine.kv.staging import Staging
 
 BASE = 2**20
@@ -14,6 +16,7 @@ class Wire:
     Attributes:
         fails: nothing can be read.
         spoils: what is read has a wrong byte.
+        passing: reads hang until it is set.
     """
 
     def __init__(self) -> None:
@@ -21,6 +24,8 @@ class Wire:
         self.fails = False
         self.spoils = False
         self.reads = 0
+        self.passing = threading.Event()
+        self.passing.set()
 
 
 class LocalTransport:
@@ -36,6 +41,7 @@ class LocalTransport:
 
     def read(self, session: str, offset: int, into: int, size: int) -> bool:
         self._wire.reads += 1
+        self._wire.passing.wait()
         if self._wire.fails:
             return False
         source, ours = self._wire.memory[session], self._wire.memory[self.session]

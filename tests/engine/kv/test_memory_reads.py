@@ -8,6 +8,7 @@ import grpc
 import pytest
 from tokenway.kv.v1 import kv_pb2 as pb
 
+from services.engine.kv.cache_settings import PeerSettings
 from services.shared.stream.events import CacheMiss
 from tests.engine.kv.borrower import borrowing
 from tests.engine.kv.lender import LAYOUT, lent, prompt
@@ -69,6 +70,22 @@ async def test_what_cannot_be_read_or_is_wrong_is_streamed(fault: str) -> None:
         assert got == (list(blocks.values()), None)
         assert wire.reads == 1
         await until(lambda: shelf.free == 8)
+
+
+async def test_a_read_that_hangs_keeps_its_room_and_the_rest_is_streamed() -> None:
+    blocks, wire = contents(12, SIZE), Wire()
+    room, rules = staging(wire, SIZE), PeerSettings(patience_s=0.5, arrival_s=0)
+    async with (
+        lent(PlainMemory(64, SIZE), staging=staging(wire, SIZE)) as lender,
+        borrowing(SIZE, rules, staging=room) as borrower,
+    ):
+        await lender.publish(blocks)
+        wire.passing.clear()
+        got = await borrower.fetched(list(blocks), lender.address)
+        assert got == (list(blocks.values()), None)
+        assert room.free == 7
+        wire.passing.set()
+        await until(lambda: room.free == 8)
 
 
 async def test_a_peer_that_lends_no_memory_streams() -> None:

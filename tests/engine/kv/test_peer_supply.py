@@ -171,6 +171,17 @@ async def test_each_block_renews_the_patience() -> None:
         assert asyncio.get_running_loop().time() - began > rules.patience_s
 
 
+async def test_a_peer_that_gives_a_little_now_and_then_is_not_waited_for_forever() -> None:
+    rules = PeerSettings(patience_s=20, limit_s=0.5, arrival_s=0)
+    async with lent(held=True) as lender, borrowing(16, rules) as borrower:
+        await lender.generate(prompt(0))
+        (sequence,) = lender.loop.scheduler
+        lender.steps.step()
+        await until(lambda: sequence.computed)
+        got = await borrower.fetched(sequence.full_addresses(4), lender.address)
+        assert (len(got[0]), got[1]) == (2, CacheMiss.TIMEOUT)
+
+
 async def test_a_connection_that_is_cut_keeps_what_has_come() -> None:
     blocks = contents(32, MIB)
     async with lent(PlainMemory(32, MIB), blocks=32) as lender, borrowing(MIB) as borrower:
