@@ -198,7 +198,7 @@ async def test_a_bug_is_told_without_its_details(
 
     async with beds.bed(beds.engine(beds.says("fine"))) as bed:
         with monkeypatch.context() as patch:
-            patch.setattr(beds.encoder, "encode", broken)
+            patch.setattr(beds.encoder, "encode_with_head", broken)
             async with httpx.AsyncClient(base_url=bed.url) as client:
                 answer = await client.post(CHAT, json=body())
                 assert answer.status_code == 500

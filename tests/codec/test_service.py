@@ -148,9 +148,9 @@ async def test_long_prompts_do_not_stop_the_event_loop(beds: BedMaker) -> None:
             await asyncio.sleep(0)
             turns += 1
 
-    encode = beds.encoder.encode
+    encode = beds.encoder.encode_with_head
 
-    def counted(conversation: Any) -> list[int]:
+    def counted(conversation: Any) -> Any:
         before = turns
         ids = encode(conversation)
         during.append(turns - before)
@@ -160,7 +160,7 @@ async def test_long_prompts_do_not_stop_the_event_loop(beds: BedMaker) -> None:
     async with beds.bed(engine) as bed, httpx.AsyncClient(base_url=bed.url, timeout=60) as client:
         counting = asyncio.ensure_future(count())
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(beds.encoder, "encode", counted)
+            patch.setattr(beds.encoder, "encode_with_head", counted)
             body = BODY | {"messages": [{"role": "user", "content": text}]}
             assert (await client.post("/v1/messages", json=body)).status_code == 200
         counting.cancel()
