@@ -21,6 +21,7 @@ from services.engine.kv.cache_settings import (
 from services.engine.kv.figures import TierFigures
 from services.engine.kv.host_tier import HostTier
 from services.engine.kv.memory import BlockMemory
+from services.engine.kv.record import HEADER_BYTES
 from services.engine.kv.records import Records
 from services.engine.kv.service_cache import ServiceCache
 from services.engine.kv.stores.opening import open_store
@@ -50,8 +51,10 @@ def service_cache(
         raise RuntimeError("the settings name no store")
     stack.callback(store.close)
     records = Records(store, LAYOUT)
+    room = memoryview(bytearray(HEADER_BYTES + memory.block_bytes))
     for at in range(blocks):
-        records.write(address(at), memory.read(at))
+        memory.read_into(at, room[HEADER_BYTES:])
+        records.write(address(at), room)
     cache = ServiceCache(records, CacheSwitch(), TierFigures(), settings)
     stack.push_async_callback(cache.close)
     return cache
