@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import os
 import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, Any
+
+from services.launcher.dev_key import own_key
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 TIMEOUT_S = 300.0
@@ -27,8 +30,9 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--url", default=DEFAULT_URL, help=f"of the codec ({DEFAULT_URL})")
     parser.add_argument("--model", help="name of the model (the first that the codec has)")
     arguments = parser.parse_args(argv)
+    key = own_key(arguments.url, os.environ)
     try:
-        for piece in answer(arguments.url, arguments.model, arguments.text):
+        for piece in answer(arguments.url, arguments.model, arguments.text, key):
             sys.stdout.write(_harmless(piece))
             sys.stdout.flush()
     except ChatFailed as error:
@@ -40,25 +44,28 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def answer(url: str, model: str | None, text: str) -> Iterator[str]:
+def answer(url: str, model: str | None, text: str, key: str | None = None) -> Iterator[str]:
     """The answer's text in pieces, as they come. Raises ChatFailed.
 
     Args:
         url: of the codec.
         model: its name; None takes the first that the codec has.
         text: what to ask.
+        key: to show; None shows none.
     """
     url = url.rstrip("/")
-    model = model or first_model(url)
+    model = model or first_model(url, key)
     body = {"model": model, "messages": [{"role": "user", "content": text}], "stream": True}
-    with _open(url, "/v1/chat/completions", json.dumps(body).encode()) as response:
+    with _open(url, "/v1/chat/completions", json.dumps(body).encode(), key) as response:
         yield from _pieces(response)
 
 
 @contextmanager
-def _open(url: str, path: str, data: bytes | None) -> Iterator[IO[bytes]]:
+def _open(url: str, path: str, data: bytes | None, key: str | None) -> Iterator[IO[bytes]]:
     """A GET, or a POST of `data`; what goes wrong inside the block is a ChatFailed, too."""
     headers = {"content-type": "application/json"}
+    if key is not None:
+        headers["authorization"] = f"Bearer {key}"
     request = urllib.request.Request(f"{url}{path}", data, headers)  # noqa: S310 the user's own
     # No proxy: the codec is a neighbour.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -74,9 +81,9 @@ def _open(url: str, path: str, data: bytes | None) -> Iterator[IO[bytes]]:
         raise ChatFailed(f"the connection to {url} broke ({error}); ask again") from error
 
 
-def first_model(url: str) -> str:
+def first_model(url: str, key: str | None = None) -> str:
     """The first name that the codec lists. Raises ChatFailed."""
-    with _open(url, "/v1/models", None) as response:
+    with _open(url, "/v1/models", None, key) as response:
         listed = _json(response.read(MAX_LINE_BYTES))
     try:
         return str(listed["data"][0]["id"])

@@ -6,16 +6,20 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-KEY = "unused"
-"""Clients insist on a key."""
+NO_KEY = "unused"
+"""Clients insist on a key where the codec asks for none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """Where a codec answers, and for which model; the URL has no path and no slash at its end."""
+    """Where a codec answers, for which model, and the key to show.
+
+    The URL has no path and no slash at its end.
+    """
 
     url: str
     model: str
+    key: str = NO_KEY
 
     @property
     def v1(self) -> str:
@@ -41,7 +45,7 @@ def _openai(use: str) -> Callable[[Door], ClientSettings]:
     """Clients that read the variables of the OpenAI SDK."""
 
     def settings(door: Door) -> ClientSettings:
-        environ = {"OPENAI_BASE_URL": door.v1, "OPENAI_API_KEY": KEY}
+        environ = {"OPENAI_BASE_URL": door.v1, "OPENAI_API_KEY": door.key}
         return ClientSettings(use=_filled(use, door), environ=environ)
 
     return settings
@@ -51,7 +55,7 @@ def _anthropic(use: str) -> Callable[[Door], ClientSettings]:
     """Clients that read the variables of the Anthropic SDK."""
 
     def settings(door: Door) -> ClientSettings:
-        environ = {"ANTHROPIC_BASE_URL": door.url, "ANTHROPIC_API_KEY": KEY}
+        environ = {"ANTHROPIC_BASE_URL": door.url, "ANTHROPIC_API_KEY": door.key}
         return ClientSettings(use=_filled(use, door), environ=environ)
 
     return settings
@@ -63,7 +67,7 @@ def _code(use: str) -> Callable[[Door], ClientSettings]:
 
 
 def _filled(use: str, door: Door) -> str:
-    return use.replace("MODEL", door.model).replace("URL", door.url)
+    return use.replace("MODEL", door.model).replace("URL", door.url).replace("KEY", door.key)
 
 
 def _quoted(text: str) -> str:
@@ -76,7 +80,7 @@ def _claude_code(door: Door) -> ClientSettings:
         use="claude",
         environ={
             "ANTHROPIC_BASE_URL": door.url,
-            "ANTHROPIC_API_KEY": KEY,
+            "ANTHROPIC_API_KEY": door.key,
             "ANTHROPIC_MODEL": door.model,
             "ANTHROPIC_SMALL_FAST_MODEL": door.model,
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
@@ -96,7 +100,7 @@ def _codex(door: Door) -> ClientSettings:
         'wire_api = "responses"\n'
     )
     return ClientSettings(
-        use="codex", environ={"TOKENWAY_KEY": KEY}, files={".codex/config.toml": config}
+        use="codex", environ={"TOKENWAY_KEY": door.key}, files={".codex/config.toml": config}
     )
 
 
@@ -104,7 +108,7 @@ def _opencode(door: Door) -> ClientSettings:
     provider = {
         "npm": "@ai-sdk/openai-compatible",
         "name": "Tokenway",
-        "options": {"baseURL": door.v1, "apiKey": KEY},
+        "options": {"baseURL": door.v1, "apiKey": door.key},
         "models": {door.model: {"name": door.model}},
     }
     config = {
@@ -128,7 +132,7 @@ def _continue(door: Door) -> ClientSettings:
         "    provider: openai\n"
         f"    model: {_quoted(door.model)}\n"
         f"    apiBase: {_quoted(door.v1)}\n"
-        f"    apiKey: {KEY}\n"
+        f"    apiKey: {_quoted(door.key)}\n"
         "    roles: [chat, edit, apply]\n"
         "    capabilities: [tool_use]\n"
     )
@@ -138,7 +142,7 @@ def _continue(door: Door) -> ClientSettings:
 
 
 def _qwen_code(door: Door) -> ClientSettings:
-    environ = {"OPENAI_BASE_URL": door.v1, "OPENAI_API_KEY": KEY, "OPENAI_MODEL": door.model}
+    environ = {"OPENAI_BASE_URL": door.v1, "OPENAI_API_KEY": door.key, "OPENAI_MODEL": door.model}
     # It would tell its makers how it is used.
     quiet = {"privacy": {"usageStatisticsEnabled": False}}
     files = {".qwen/settings.json": json.dumps(quiet, indent=2) + "\n"}
@@ -146,7 +150,7 @@ def _qwen_code(door: Door) -> ClientSettings:
 
 
 def _aider(door: Door) -> ClientSettings:
-    environ = {"OPENAI_API_BASE": door.v1, "OPENAI_API_KEY": KEY}
+    environ = {"OPENAI_API_BASE": door.v1, "OPENAI_API_KEY": door.key}
     return ClientSettings(use=f"aider --model openai/{door.model}", environ=environ)
 
 
@@ -162,7 +166,7 @@ CLIENTS: Mapping[str, Callable[[Door], ClientSettings]] = {
     "litellm-anthropic": _anthropic("completion(model='anthropic/MODEL', api_base='URL', ...)"),
     "litellm-openai": _openai("completion(model='openai/MODEL', api_base='URL/v1', ...)"),
     "llamaindex": _code(
-        "OpenAILike(model='MODEL', api_base='URL/v1', api_key='unused', is_chat_model=True, "
+        "OpenAILike(model='MODEL', api_base='URL/v1', api_key='KEY', is_chat_model=True, "
         "is_function_calling_model=True)"
     ),
     "openai-agents": _openai("Agent(name='agent', model='MODEL')"),
@@ -172,10 +176,10 @@ CLIENTS: Mapping[str, Callable[[Door], ClientSettings]] = {
     "pydantic-ai-anthropic": _anthropic("Agent('anthropic:MODEL')"),
     "pydantic-ai-openai": _openai("Agent('openai-chat:MODEL')"),
     "qwen-code": _qwen_code,
-    "vercel-anthropic": _code("createAnthropic({ baseURL: 'URL/v1', apiKey: 'unused' })('MODEL')"),
-    "vercel-openai": _code("createOpenAI({ baseURL: 'URL/v1', apiKey: 'unused' })('MODEL')"),
+    "vercel-anthropic": _code("createAnthropic({ baseURL: 'URL/v1', apiKey: 'KEY' })('MODEL')"),
+    "vercel-openai": _code("createOpenAI({ baseURL: 'URL/v1', apiKey: 'KEY' })('MODEL')"),
     "vercel-openai-compatible": _code(
-        "createOpenAICompatible({ name: 'tokenway', baseURL: 'URL/v1' })('MODEL')"
+        "createOpenAICompatible({ name: 'tokenway', baseURL: 'URL/v1', apiKey: 'KEY' })('MODEL')"
     ),
 }
 """Each client's settings by the name that `tokenway connect` takes."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
 
 from services.launcher.chat import DEFAULT_URL, ChatFailed, first_model
-from services.launcher.client_settings import CLIENTS, ClientSettings, Door
+from services.launcher.client_settings import CLIENTS, NO_KEY, ClientSettings, Door
+from services.launcher.dev_key import own_key
 
 
 def main(argv: Sequence[str]) -> int:
@@ -20,12 +22,13 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--model", help="name of the model (the first that the codec has)")
     arguments = parser.parse_args(argv)
     url = arguments.url.rstrip("/")
+    key = own_key(url, os.environ)
     try:
-        model = arguments.model or first_model(url)
+        model = arguments.model or first_model(url, key)
     except ChatFailed as error:
         sys.stderr.write(f"tokenway connect: {error}, or name a model by --model\n")
         return 1
-    settings = CLIENTS[arguments.name](Door(url, model))
+    settings = CLIENTS[arguments.name](Door(url, model, key or NO_KEY))
     sys.stdout.write("\n\n".join(_parts(settings)) + "\n")
     return 0
 

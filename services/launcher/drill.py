@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
@@ -15,13 +17,14 @@ from tokenway.router.v1 import router_pb2 as pb
 from tokenway.router.v1 import router_pb2_grpc as rpc
 
 from services.launcher.chat import ChatFailed, first_model
+from services.launcher.dev_key import own_key
 from services.launcher.drill_client import DrillClient
 from services.launcher.drill_fault import FAULTS, CannotDrill
 from services.launcher.drill_report import Report
 from services.launcher.drill_stack import DrillStack, stack_of
 from services.launcher.drilled import Drilled
 from services.launcher.run_file import NotRunning
-from services.launcher.up_options import DEFAULT_LOGS
+from services.launcher.up_options import DEFAULT_KEYS, DEFAULT_LOGS
 from services.shared.channel import open_channel
 
 AROUND_S = 1.0
@@ -61,11 +64,16 @@ async def _drill(options: argparse.Namespace) -> Report:
         drilled = Drilled(
             router=router, target=target, fault=options.fault, seconds=options.seconds
         )
-        model = first_model(f"http://{stack.http}")
-        clients = [
-            DrillClient(address=stack.http, model=model, number=number, tokens=options.tokens)
-            for number in range(options.clients)
-        ]
+        url = f"http://{stack.http}"
+        key = own_key(url, os.environ, options.key_dir)
+        client = DrillClient(
+            address=stack.http,
+            model=first_model(url, key),
+            number=0,
+            tokens=options.tokens,
+            key=key,
+        )
+        clients = [replace(client, number=number) for number in range(options.clients)]
         with ThreadPoolExecutor(len(clients)) as threads:
             return await _seen(drilled, clients, threads)
 
@@ -116,6 +124,9 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument(
         "--log-dir", type=Path, default=DEFAULT_LOGS, help=f"of `tokenway up` ({DEFAULT_LOGS})"
+    )
+    parser.add_argument(
+        "--key-dir", type=Path, default=DEFAULT_KEYS, help=f"of `tokenway up` ({DEFAULT_KEYS})"
     )
     parser.add_argument("--http", help="host:port of another stack's codec; needs --router")
     parser.add_argument("--router", help="host:port of its router")

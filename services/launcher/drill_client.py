@@ -54,12 +54,14 @@ class DrillClient:
         model: as the codec calls it.
         number: seed and part of the prompt.
         tokens: length of the answer.
+        key: to show; None shows none.
     """
 
     address: str
     model: str
     number: int
     tokens: int
+    key: str | None = None
 
     def ask(self) -> Seen:
         """One request, to its end."""
@@ -91,6 +93,8 @@ class DrillClient:
     def _pieces(self) -> Iterator[str]:
         host, _, port = self.address.rpartition(":")
         headers = {"content-type": "application/json"}
+        if self.key is not None:
+            headers["authorization"] = f"Bearer {self.key}"
         with closing(http.client.HTTPConnection(host, int(port), timeout=TIMEOUT_S)) as connection:
             connection.request("POST", "/v1/chat/completions", self._body(), headers)
             response = connection.getresponse()

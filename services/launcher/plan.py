@@ -13,6 +13,7 @@ from services.engine.kv.cache_settings import CacheSettings, EmbeddedSettings
 from services.engine.settings import ALIASES as ENGINE_ALIASES
 from services.engine.settings import EngineSettings
 from services.launcher.child import Launch
+from services.launcher.dev_key import KEYS
 from services.launcher.environment import environment_for
 from services.launcher.kv_folder import can_hold
 from services.launcher.up_options import UpOptions
@@ -29,6 +30,7 @@ MODEL_PATH = "TOKENWAY_EXECUTOR__MODEL_PATH"
 ROLE = "TOKENWAY_EXECUTOR__ROLE"
 CACHE_TYPE = "TOKENWAY_CACHE__TYPE"
 CACHE_PATH = "TOKENWAY_CACHE__EMBEDDED__PATH"
+SECURITY = "TOKENWAY_SECURITY__"
 SETTLE_S = "TOKENWAY_SERVICE__LIMITS__SETTLE_S"
 DRAIN_S = "TOKENWAY_SERVICE__LIMITS__DRAIN_TIMEOUT_S"
 
@@ -115,7 +117,15 @@ class Plan:
             MODEL_PATH: str(self.options.model),
             "TOKENWAY_INFERENCE_ENGINE__ENDPOINT": router,
         }
+        if self.asks_for_dev_key:
+            environ[f"{SECURITY}KEYS_FILE"] = str(self.options.key_dir / KEYS)
         return self._launch("codec", "codec", environ, {"http": SERVER_PORT, "grpc": GRPC_PORT})
+
+    @property
+    def asks_for_dev_key(self) -> bool:
+        """Callers show the key that is made here, unless somebody says who may ask."""
+        said = any(text and name.startswith(SECURITY) for name, text in self.environ.items())
+        return not said and _key(self._file("codec"), "security") is None
 
     def readiness_path(self) -> str:
         """Where the codec's HTTP door tells that it can serve."""

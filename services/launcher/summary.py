@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import shlex
+from pathlib import Path
 
 from tokenway.engine.v1 import engine_pb2, engine_pb2_grpc
 
 from services.engine.kv.cache_settings import CacheType
+from services.launcher.dev_key import KEY
 from services.launcher.fleet import Addresses
 from services.launcher.plan import Plan
 from services.launcher.up_options import UpOptions
@@ -38,7 +40,7 @@ async def summary(addresses: Addresses, plan: Plan) -> str:
         f"ports    http {addresses.http}, grpc {addresses.grpc}, router {addresses.router}, "
         f"engine {', '.join(addresses.engines)}, metrics {', '.join(addresses.metrics)}",
     ]
-    return "\n".join([*lines, "", _request(addresses.http, engine.model)])
+    return "\n".join([*lines, "", _request(addresses.http, engine.model, _key_file(plan))])
 
 
 def _engines(options: UpOptions) -> str:
@@ -67,10 +69,16 @@ def _cache(told: str, plan: Plan) -> str:
             return "none" if folder is None else f"none, since {folder} cannot be written"
 
 
-def _request(address: str, model: str) -> str:
+def _key_file(plan: Plan) -> Path | None:
+    return plan.options.key_dir / KEY if plan.asks_for_dev_key else None
+
+
+def _request(address: str, model: str, key: Path | None) -> str:
+    """Reads the key where it is pasted, so that no terminal keeps it."""
+    shown = "" if key is None else f'-H "Authorization: Bearer $(cat {shlex.quote(str(key))})" '
     message = {"role": "user", "content": "Why is the sky blue?"}
     body = json.dumps({"model": model, "messages": [message], "stream": True})
     return (
-        f"curl -N http://{address}/v1/chat/completions -H 'content-type: application/json' "
-        f"-d {shlex.quote(body)}"
+        f"curl -N http://{address}/v1/chat/completions {shown}"
+        f"-H 'content-type: application/json' -d {shlex.quote(body)}"
     )

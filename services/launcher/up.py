@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import grpc
 from rich.console import Console
 
+from services.launcher.dev_key import make_dev_key
 from services.launcher.environment import check_environment
 from services.launcher.fleet import Fleet
 from services.launcher.plan import Plan, Program, module_of
@@ -19,6 +20,7 @@ from services.launcher.start_failed import StartFailed
 from services.launcher.summary import summary
 from services.launcher.up_options import UpOptions, up_options
 from services.launcher.waits import Waits
+from services.shared.access.key_file import BadKeyFile
 from services.shared.config import BadConfig
 from services.shared.model_folder import CONFIG, BadModelFolder, ModelFolder
 
@@ -30,7 +32,7 @@ def main(argv: Sequence[str], program: Program = module_of) -> int:
         check_environment(os.environ)
         _check(options)
         asyncio.run(_up(Plan(options=options, program=program, environ=os.environ), console))
-    except (StartFailed, BadConfig, OSError) as error:
+    except (StartFailed, BadConfig, BadKeyFile, OSError) as error:
         console.print(f"tokenway up: {error}")
         return 1
     except grpc.aio.AioRpcError as error:
@@ -55,6 +57,8 @@ def _check(options: UpOptions) -> None:
 async def _up(plan: Plan, console: Console) -> None:
     log_dir = plan.options.log_dir
     run_file = RunFile(log_dir)
+    if plan.asks_for_dev_key:
+        make_dev_key(plan.options.key_dir)
     fleet = Fleet(plan, console.print, lambda: run_file.write(fleet.children))
     with _cancelled_by(signal.SIGTERM, signal.SIGINT):
         try:

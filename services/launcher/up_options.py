@@ -10,6 +10,7 @@ from pathlib import Path
 
 DEFAULT_MODEL = Path(".cache/models/smollm2-135m-instruct")
 DEFAULT_LOGS = Path(".tokenway/logs")
+DEFAULT_KEYS = Path(".tokenway")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,6 +23,7 @@ class UpOptions:
     simulate: bool = False
     config_dir: Path | None = None
     log_dir: Path = DEFAULT_LOGS
+    key_dir: Path = DEFAULT_KEYS
     drain_s: float = 30.0
     http_port: int | None = None
     grpc_port: int | None = None
@@ -58,6 +60,12 @@ def up_options(argv: Sequence[str]) -> UpOptions:
         "--config-dir", type=Path, help="folder with engine.yaml, router.yaml, codec.yaml"
     )
     parser.add_argument("--log-dir", type=Path, default=DEFAULT_LOGS, help=f"({DEFAULT_LOGS})")
+    parser.add_argument(
+        "--key-dir",
+        type=Path,
+        default=DEFAULT_KEYS,
+        help=f"where a key is made for callers on this machine ({DEFAULT_KEYS})",
+    )
     parser.add_argument(
         "--drain-s", type=float, default=30.0, help="seconds for running answers to end (30)"
     )

@@ -28,7 +28,11 @@ def logs(tmp_path_factory: pytest.TempPathFactory, model_folder: ModelFolder) ->
 
 
 def drilled(logs: Path, *arguments: str) -> int:
-    return drill.main([*arguments, "--clients", "4", "--log-dir", str(logs)])
+    return drill.main([*arguments, "--clients", "4", "--log-dir", str(logs), *key_of(logs)])
+
+
+def key_of(logs: Path) -> tuple[str, str]:
+    return ("--key-dir", str(logs.parent))
 
 
 def pids(logs: Path) -> Sequence[int]:
@@ -67,6 +71,7 @@ def test_a_stack_of_others_can_be_drained_and_not_killed(
 ) -> None:
     stack = stack_of(logs)
     there = ["--http", stack.http, "--router", stack.router, "--clients", "2", "--seconds", "0"]
+    there += key_of(logs)
     assert drill.main(["drain", *there]) == 0
     assert drill.main(["kill", *there]) == 2
     told = capsys.readouterr()

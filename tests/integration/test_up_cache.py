@@ -23,7 +23,7 @@ def asked(up: UpProcess, model: ModelFolder) -> dict[str, Any]:
     message = {"role": "user", "content": WORDS}
     body = {"model": model.name, "messages": [message], "max_tokens": 4}
     url = f"http://{up.address('http')}/v1/chat/completions"
-    answer = httpx.post(url, json=body, timeout=PATIENCE_S)
+    answer = httpx.post(url, json=body, headers=up.headers, timeout=PATIENCE_S)
     assert answer.status_code == 200, answer.text
     usage: dict[str, Any] = answer.json()["usage"]
     return usage

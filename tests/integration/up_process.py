@@ -23,11 +23,20 @@ FREE_PORTS = [
 
 @dataclass(frozen=True, kw_only=True)
 class UpProcess:
-    """A stack that is ready; `said` is what was told until then, `logs` the folder of its logs."""
+    """A stack that is ready.
+
+    `said` is what was told until then, `logs` the folder of its logs, `key_file` has its key.
+    """
 
     process: subprocess.Popen[str]
     said: str
     logs: Path
+    key_file: Path
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Of a caller who has the key."""
+        return {"authorization": f"Bearer {self.key_file.read_text()}"}
 
     def line(self, first: str) -> str:
         """The one line that begins with that word."""
@@ -43,19 +52,21 @@ class UpProcess:
 
 @contextmanager
 def up_process(folder: Path, model: ModelFolder, *options: str) -> Iterator[UpProcess]:
-    """Logs and cache lie in `folder`; at the end it is told to stop, and waited for."""
+    """Logs, keys and cache lie in `folder`; at the end it is told to stop, and waited for."""
     command = [sys.executable, "-m", "services.launcher", "up", "--simulate", *FREE_PORTS]
     logs = folder / "logs"
+    places = ("--key-dir", str(folder))
     own = {"TOKENWAY_CACHE__EMBEDDED__PATH": str(folder / "kv")}
     with subprocess.Popen(  # noqa: S603 our own program
-        [*command, "--model", str(model.path), "--log-dir", str(logs), *options],
+        [*command, "--model", str(model.path), "--log-dir", str(logs), *places, *options],
         cwd=ROOT,
         env={**os.environ, **own, "PYTHONPATH": f"{ROOT}:{ROOT / 'stubs'}"},
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
         try:
-            yield UpProcess(process=process, said=_said_until_ready(process), logs=logs)
+            said, key_file = _said_until_ready(process), folder / "dev.key"
+            yield UpProcess(process=process, said=said, logs=logs, key_file=key_file)
             process.terminate()
             process.communicate(timeout=PATIENCE_S)
         finally:

@@ -167,3 +167,17 @@ def test_services_break_off_before_the_launchers_patience_ends(config_dir: Path)
     assert plan("--drain-s", "9000").router([]).environ[drain] == "3600"
     (config_dir / "engine.yaml").write_text("service: {limits: {drain_timeout_s: 3}}\n")
     assert drain not in plan("--config-dir", str(config_dir)).engine(0).environ
+
+
+def test_callers_show_the_key_of_this_machine_unless_somebody_says_who_may_ask(
+    config_dir: Path,
+) -> None:
+    keys = "TOKENWAY_SECURITY__KEYS_FILE"
+    assert plan("--key-dir", "/k").codec("r").environ[keys] == "/k/keys.json"
+    told = plan(TOKENWAY_SECURITY__OPEN="true")
+    assert not told.asks_for_dev_key
+    assert keys not in told.codec("r").environ
+    (config_dir / "codec.yaml").write_text("security: {open: true}\n")
+    filed = plan("--config-dir", str(config_dir))
+    assert not filed.asks_for_dev_key
+    assert keys not in filed.codec("r").environ

@@ -69,6 +69,7 @@ def folder(tmp_path: Path) -> Path:
 def up(folder: Path, *options: str, **environ: str) -> Iterator[Up]:
     command = [sys.executable, "-c", UP, str(CHILD)]
     command += ["--model", str(folder / "small-model"), "--log-dir", str(folder / "logs")]
+    command += ["--key-dir", str(folder / "own")]
     paths = {"PYTHONPATH": os.pathsep.join(sys.path), "EVENTS": str(folder / "events")}
     pipe = subprocess.PIPE
     with subprocess.Popen(  # noqa: S603 our own program

@@ -72,7 +72,9 @@ def test_the_request_to_paste_is_answered_and_ctrl_c_ends_all(up: UpProcess) -> 
     words = shlex.split(up.line("curl"))
     url = next(word for word in words if word.startswith("http://"))
     body = json.loads(words[words.index("-d") + 1]) | {"max_tokens": 5}
-    answer = httpx.post(url, json=body, timeout=PATIENCE_S)
+    assert httpx.post(url, json=body, timeout=PATIENCE_S).status_code == 401
+    assert f"Authorization: Bearer $(cat {up.key_file})" in words
+    answer = httpx.post(url, json=body, headers=up.headers, timeout=PATIENCE_S)
     assert answer.text.endswith("data: [DONE]\n\n")
     members = list(family(up.process.pid))
     assert len(members) > 4

@@ -7,7 +7,6 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from ipaddress import ip_address
 from pathlib import Path
 
 from services.shared.access.address_rules import AddressRules, networks_of
@@ -17,6 +16,7 @@ from services.shared.access.guard import Guard
 from services.shared.access.jwks import BadJwks, Jwks, read_jwks
 from services.shared.access.key_file import BadKeyFile, read_keys
 from services.shared.access.key_ring import KeyRing
+from services.shared.access.loopback import is_loopback
 from services.shared.access.quotas import Quotas
 from services.shared.access.settings import JwtSettings, SecuritySettings
 from services.shared.access.tenants_file import Tenants, read_tenants
@@ -105,10 +105,3 @@ def _check_open(settings: SecuritySettings, host: str) -> None:
             "security.keys_file or security.jwt, or security.open to true where others guard it"
         )
     _log.warning("EVERYBODY WHO REACHES %s IS ANSWERED: no security.keys_file, no jwt", host)
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host == "localhost"

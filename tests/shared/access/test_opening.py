@@ -10,7 +10,8 @@ from services.launcher.keys_command import create_key
 from services.shared.access import followed_file
 from services.shared.access.caller import ANYBODY, Caller
 from services.shared.access.guard import NO_KEY, WRONG_KEY, WRONG_PLACE, Denial, Guard
-from services.shared.access.opening import guarding, is_loopback
+from services.shared.access.loopback import is_loopback
+from services.shared.access.opening import guarding
 from services.shared.access.settings import SecuritySettings
 from services.shared.access.shown import Shown
 from services.shared.config import BadConfig
