@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
 from random import Random
 
 from services.engine.admission import Admission as EngineAdmission
@@ -141,8 +140,7 @@ def engine_parts(
     steps.collector = _NoCollector()
     caches = None
     if parameters.peers is not None:
-        crashed = partial(_crashed, around.wrong)
-        caches = Caches(steps, runner, parameters.peers, around.wires, crashed)
+        caches = Caches(steps, runner, parameters.peers, around.wires, around.wrong)
     engine = Engine(
         _Seeds(model, around.random),
         steps,
@@ -152,10 +150,6 @@ def engine_parts(
         entry=None if caches is None else caches.filler,
     )
     return Parts(engine, steps, BlockFeed(steps), runner, caches)
-
-
-def _crashed(wrong: Callable[[str], None], name: str, error: Exception) -> None:
-    wrong(f"{name} ended by {error!r}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ class Caches:
 
     Args:
         wires: to the other engines.
-        crashed: told of a task that ended by an error.
+        wrong: told what is not as it must be.
 
     Attributes:
         on_end: called when the process has ended.
@@ -42,15 +42,15 @@ class Caches:
         runner: KvRunner,
         rules: PeerSettings,
         wires: KvWires,
-        crashed: Callable[[str, Exception], None],
+        wrong: Callable[[str], None],
     ) -> None:
-        self.memory = memory = KvMemory(runner.blocks)
+        self.memory = memory = KvMemory(runner.blocks, steps.scheduler.pool, wrong)
         self.switch = switch = CacheSwitch()
         self.figures = figures = new_figures()
         peers = PeerSupply(LAYOUT, memory.block_bytes, switch, figures[Tier.PEER], rules)
         peers._channels = Channels(wires, self._may_call)  # type: ignore[assignment]
-        self._crashed = crashed
-        self._tasks = Tasks(crashed)
+        self._wrong = wrong
+        self._tasks = Tasks(self._crashed)
         self.filler = Filler(
             steps, memory, [peers], figures=figures, switch=switch, tasks=self._tasks
         )
@@ -74,7 +74,10 @@ class Caches:
 
     def _may_call(self) -> None:
         if not self.switch.enabled:
-            self._crashed("a fetch", RuntimeError("it begins while the cache is off"))
+            self._wrong("a fetch begins while the cache is off")
+
+    def _crashed(self, name: str, error: Exception) -> None:
+        self._wrong(f"{name} ended by {error!r}")
 
     def end(self) -> None:
         """The process is dead."""

@@ -27,15 +27,15 @@ def separation_world(seed: int) -> WorldParameters:
         *random.choices((Role.DECODE, Role.BOTH), k=random.randint(1, 3)),
     ]
     block_size, peers = random.choice((4, 8, 16)), peers_of(random)
-    clients = random.randint(2, 16)
+    clients, context_length = random.randint(2, 16), random.choice((96, CONTEXT_LENGTH))
     return WorldParameters(
         seed=seed,
         engines=tuple(
             EngineParameters(
-                blocks=round(CONTEXT_LENGTH * 4 ** random.random() / block_size) + 1,
+                blocks=round(context_length * random.choice((1, 1.2, 4)) / block_size) + 1,
                 block_size=block_size,
                 version=VERSIONS[0],
-                context_length=CONTEXT_LENGTH,
+                context_length=context_length,
                 step_s=random.uniform(0.002, 0.02),
                 token_s=0.0005,
                 coalesce_s=random.choice((0, 0.005)),

@@ -172,9 +172,9 @@ class Borrowed(_Transfer):
         )
         answer = await servicer.Lookup(request, None)  # type: ignore[arg-type]  # it is not read
         blocks = process.parts.steps.scheduler.pool.match(addresses)[: answer.found]
-        before = [bytes(caches.memory.read(block)) for block in blocks]
+        before = [caches.memory.peek(block) for block in blocks]
         await asyncio.sleep(self.random.uniform(0, 1))
-        after = [bytes(caches.memory.read(block)) for block in blocks]
+        after = [caches.memory.peek(block) for block in blocks]
         release = pb.ReleaseRequest(lease_id=answer.lease.id, incarnation=answer.incarnation)
         if process.dead or not answer.HasField("lease"):
             return
