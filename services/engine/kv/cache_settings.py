@@ -113,9 +113,9 @@ class PeerSettings:
     a time.
     """
 
-    patience_s: float = 2.0
+    patience_s: float = 5.0
     limit_s: float = 60.0
-    arrival_s: float = 0.2
+    arrival_s: float = 1.0
     fetches: int = 16
     transport: Transport = Transport.GRPC
     mooncake: MooncakeSettings = MooncakeSettings()

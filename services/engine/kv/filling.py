@@ -94,7 +94,7 @@ class Filler:
         addresses = sequence.usable_addresses(self._loop.scheduler.pool.size)
         if not addresses:
             return None
-        wanted = Wanted(addresses=addresses, peer=generation.routing.prefill_peer)
+        wanted = Wanted.by(generation, addresses)
         if not any(supply.can_supply(wanted) for supply in self._supplies):
             return None
         return Fill(sequence, list(addresses))

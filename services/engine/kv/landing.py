@@ -53,7 +53,7 @@ class Landing:
         addresses = fill.missing[len(fill.tiers) :]
         if not addresses:
             return None
-        return Wanted(addresses=addresses, peer=fill.sequence.generation.routing.prefill_peer)
+        return Wanted.by(fill.sequence.generation, addresses)
 
     async def _take(self, supply: Supply, wanted: Wanted, figures: TierFigures) -> None:
         sequence, before = self._fill.sequence, len(self._fill.tiers)

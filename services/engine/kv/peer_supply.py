@@ -98,19 +98,20 @@ class PeerSupply:
                         read += 1
                         yield payload
             if read < len(addresses):
-                async with aclosing(self._streamed(channel, addresses[read:])) as blocks:
+                rest = self._streamed(channel, addresses[read:], wanted.follows)
+                async with aclosing(rest) as blocks:
                     async for payload in blocks:
                         yield payload
         if len(wanted.addresses) > MAX_ADDRESSES:
             raise Missed(CacheMiss.ABSENT)
 
     async def _streamed(
-        self, channel: grpc.aio.Channel, addresses: Sequence[bytes]
+        self, channel: grpc.aio.Channel, addresses: Sequence[bytes], follows: bool
     ) -> AsyncGenerator[memoryview, None]:
         request = pb.FetchRequest(
             kv_layout_id=self._layout_id,
             addresses=b"".join(addresses),
-            wait_ms=round(1000 * self._rules.arrival_s),
+            wait_ms=round(1000 * self._rules.arrival_s) if follows else 0,
         )
         with self._stream(KvServiceStub(channel).Fetch(request), addresses) as stream:
             try:

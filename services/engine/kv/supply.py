@@ -8,6 +8,7 @@ from typing import Protocol
 
 from services.engine.kv.tier import Tier
 from services.shared.stream.events import CacheMiss
+from services.shared.stream.generation import Generation
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -17,10 +18,18 @@ class Wanted:
     Args:
         addresses: at least one.
         peer: `host:port` of an engine that has or computes them; None where none is known.
+        follows: the peer is about to compute them.
     """
 
     addresses: Sequence[bytes]
     peer: str | None = None
+    follows: bool = False
+
+    @classmethod
+    def by(cls, generation: Generation, addresses: Sequence[bytes]) -> Wanted:
+        """These blocks, from where the generation's hints say."""
+        hints = generation.routing
+        return cls(addresses=addresses, peer=hints.prefill_peer, follows=hints.prefill_computes)
 
 
 class Supply(Protocol):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from dataclasses import replace
 
+from services.router.balancing.offer import NO_OFFER, Offer
 from services.shared.stream.events import Accepted, Finished, Timeline
 from services.shared.stream.generation import Generation, Output, Sampling, Stopping
 
@@ -72,22 +73,24 @@ class Delivery:
         return self.accepted.prompt_tokens - cached + len(self.ids)
 
     def rest(
-        self, left_ms: int | None, version: str | None = None, peer: str | None = None
+        self, left_ms: int | None, version: str | None = None, offer: Offer = NO_OFFER
     ) -> Generation:
         """The generation from here on: no token is drawn twice, and all with one seed.
 
         Args:
             left_ms: until its deadline; None without one.
             version: the one that is to go on with it; None leaves it as it was asked for.
-            peer: the replica from which its blocks can be fetched. What the caller names is never
-                passed on: an engine would go wherever it points.
+            offer: of the replica from which its blocks can be fetched. What the caller names is
+                never passed on: an engine would go wherever it points.
         """
         generation = self._generation
         if self.accepted is not None:
             sampling = replace(generation.sampling, seed=self.accepted.seed)
             delivered = [*generation.generated_ids, *self.ids]
             generation = replace(generation, sampling=sampling, generated_ids=delivered)
-        routing = replace(generation.routing, prefill_peer=peer)
+        routing = replace(
+            generation.routing, prefill_peer=offer.source, prefill_computes=offer.is_prefill
+        )
         if version is not None:
             routing = replace(routing, model_version=version)
         generation = replace(generation, routing=routing)
@@ -100,7 +103,7 @@ class Delivery:
         self, left_ms: int | None, version: str | None = None, peer: str | None = None
     ) -> Generation:
         """What `rest` would have to compute before its first token, and nothing more."""
-        rest = self.rest(left_ms, version, peer)
+        rest = self.rest(left_ms, version, Offer(source=peer))
         return replace(
             rest,
             prompt_ids=[*rest.prompt_ids, *rest.generated_ids],

@@ -113,7 +113,7 @@ class Relayed:
         sink = partial(self._receive, leg)
         if decision.prefill is not None:
             self._prefill(leg, decision)
-        rest = self._delivery.rest(self._left_ms(), leg.version, decision.offer.source)
+        rest = self._delivery.rest(self._left_ms(), leg.version, decision.offer)
         try:
             leg.cancel = replica.session.submit(Submission(rest, self._entry.traceparent, sink))
         except ServiceError as error:

@@ -132,11 +132,15 @@ class CacheControl:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RoutingHints:
-    """Where the generation would be served best, and the only model version that may serve it."""
+    """Where the generation would be served best, and the only model version that may serve it.
+
+    `prefill_computes`: the peer is about to compute the prompt.
+    """
 
     session_key: str | None = None
     prefill_peer: str | None = None
     model_version: str | None = None
+    prefill_computes: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -53,6 +53,7 @@ def generation_from(request: pb.GenerateRequest) -> Generation:
             session_key=_set(request.routing, "session_key"),
             prefill_peer=_set(request.routing, "prefill_peer"),
             model_version=_set(request.routing, "model_version"),
+            prefill_computes=request.routing.prefill_computes,
         ),
     )
 
@@ -92,6 +93,7 @@ def request_of(generation: Generation) -> pb.GenerateRequest:
             session_key=generation.routing.session_key,
             prefill_peer=generation.routing.prefill_peer,
             model_version=generation.routing.model_version,
+            prefill_computes=generation.routing.prefill_computes,
         ),
     )
 

@@ -27,20 +27,20 @@ class Borrower:
     figures: TierFigures = field(default_factory=TierFigures)
 
     def given(
-        self, addresses: Sequence[bytes], peer: str
+        self, addresses: Sequence[bytes], peer: str, *, follows: bool = True
     ) -> AsyncGenerator[memoryview | CacheMiss, None]:
-        wanted = Wanted(addresses=addresses, peer=peer)
+        wanted = Wanted(addresses=addresses, peer=peer, follows=follows)
         assert self.supply.can_supply(wanted)
         return self.supply.supply(wanted)
 
     async def fetched(
-        self, addresses: Sequence[bytes], peer: str
+        self, addresses: Sequence[bytes], peer: str, *, follows: bool = True
     ) -> tuple[list[bytes], CacheMiss | None]:
         """The blocks that came, and why the next did not; both are counted."""
         blocks: list[bytes] = []
         cause: CacheMiss | None = None
         hits, misses = self.figures.hit_blocks, self.figures.misses.copy()
-        async with aclosing(self.given(addresses, peer)) as given:
+        async with aclosing(self.given(addresses, peer, follows=follows)) as given:
             async for each in given:
                 assert cause is None, "the cause is the last"
                 if isinstance(each, CacheMiss):

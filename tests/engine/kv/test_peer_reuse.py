@@ -40,7 +40,7 @@ def generation(number: int, peer: str | None = None, output: int = 8) -> Generat
         sampling=Sampling(seed=number),
         stopping=Stopping(max_tokens=output, ignore_eos=True),
         cache=CacheControl(salt=b"salt"),
-        routing=RoutingHints(prefill_peer=peer),
+        routing=RoutingHints(prefill_peer=peer, prefill_computes=True),
     )
 
 

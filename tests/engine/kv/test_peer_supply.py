@@ -145,6 +145,13 @@ async def test_what_is_no_address_is_not_asked(peer: str | None) -> None:
         assert not borrower.supply.can_supply(Wanted(addresses=[bytes(16)], peer=peer))
 
 
+async def test_nobody_waits_for_a_prompt_that_was_not_sent_there() -> None:
+    patient = PeerSettings(patience_s=600, arrival_s=60, limit_s=3600)
+    async with lent() as lender, borrowing(64, patient) as borrower:
+        fetch = borrower.fetched([bytes(16)], lender.address, follows=False)
+        assert await fetch == ([], CacheMiss.EVICTED)
+
+
 async def test_a_peer_that_falls_silent_is_waited_for_so_long_and_no_longer() -> None:
     # It waits for a prompt that comes much later than patience lasts.
     rules = PeerSettings(patience_s=0.5, arrival_s=60)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from services.router.balancing.offer import Offer
 from services.router.relay.delivery import Delivery
 from services.shared.stream.events import Accepted, CachedTokens
 from services.shared.stream.generation import RoutingHints
@@ -45,7 +46,7 @@ def test_where_a_caller_points_is_never_passed_on() -> None:
     asked = replace(generation("x"), routing=RoutingHints(prefill_peer="10.0.0.1:22"))
     delivery = Delivery(asked, 0.0)
     assert delivery.rest(None).routing.prefill_peer is None
-    assert delivery.rest(None, peer="p").routing.prefill_peer == "p"
+    assert delivery.rest(None, offer=Offer(source="p")).routing.prefill_peer == "p"
     assert delivery.prompt(None).routing.prefill_peer is None
     assert delivery.prompt(None, peer="q").routing.prefill_peer == "q"
 

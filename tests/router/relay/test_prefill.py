@@ -75,8 +75,8 @@ def test_both_get_it_at_once_and_the_one_that_answers_is_told_where_its_blocks_a
     recorder = begin(world)
     (there,), (here,) = sent(world.sources["p"]), sent(world.sources["d"])
     assert (there.stopping, tuple(there.prompt_ids)) == (Stopping(max_tokens=0), LONG)
-    assert there.routing.prefill_peer is None
-    assert here.routing.prefill_peer == "p"
+    assert there.routing == RoutingHints(model_version=there.routing.model_version)
+    assert (here.routing.prefill_peer, here.routing.prefill_computes) == ("p", True)
     traces = {one.traceparent for name in "dp" for one in world.sources[name].submitted}
     assert traces == {"router after "}
     world.play()
@@ -118,7 +118,9 @@ def test_what_shapes_the_output_goes_to_the_one_that_answers_alone() -> None:
     assert (there.cache, there.quality_of_service) == (here.cache, here.quality_of_service)
     assert here == replace(
         generation,
-        routing=RoutingHints(prefill_peer="p", model_version=IDENTITY.version),
+        routing=RoutingHints(
+            prefill_peer="p", prefill_computes=True, model_version=IDENTITY.version
+        ),
     )
     world.play()
     assert_nothing_is_left(world)

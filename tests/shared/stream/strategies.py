@@ -87,6 +87,7 @@ generations = st.builds(
         RoutingHints,
         session_key=st.none() | text,
         prefill_peer=st.none() | text,
+        prefill_computes=st.booleans(),
         model_version=st.none() | text,
     ),
 )

@@ -458,6 +458,7 @@ class RoutingHints(_message.Message):
     SESSION_KEY_FIELD_NUMBER: _builtins.int
     PREFILL_PEER_FIELD_NUMBER: _builtins.int
     MODEL_VERSION_FIELD_NUMBER: _builtins.int
+    PREFILL_COMPUTES_FIELD_NUMBER: _builtins.int
     session_key: _builtins.str
     """Generations with equal keys like the same replica."""
     prefill_peer: _builtins.str
@@ -466,16 +467,19 @@ class RoutingHints(_message.Message):
     """Fingerprint of the model version that is to draw the tokens; a router goes to no other. Unset: any
     that the router would choose.
     """
+    prefill_computes: _builtins.bool
+    """That replica is about to compute the prompt: what is not there yet is worth a moment's wait."""
     def __init__(
         self,
         *,
         session_key: _builtins.str | None = ...,
         prefill_peer: _builtins.str | None = ...,
         model_version: _builtins.str | None = ...,
+        prefill_computes: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_model_version", b"_model_version", "_prefill_peer", b"_prefill_peer", "_session_key", b"_session_key", "model_version", b"model_version", "prefill_peer", b"prefill_peer", "session_key", b"session_key"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_model_version", b"_model_version", "_prefill_peer", b"_prefill_peer", "_session_key", b"_session_key", "model_version", b"model_version", "prefill_peer", b"prefill_peer", "session_key", b"session_key"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_model_version", b"_model_version", "_prefill_peer", b"_prefill_peer", "_session_key", b"_session_key", "model_version", b"model_version", "prefill_computes", b"prefill_computes", "prefill_peer", b"prefill_peer", "session_key", b"session_key"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__model_version: _TypeAlias = _typing.Literal["model_version"]  # noqa: Y015
     _WhichOneofArgType__model_version: _TypeAlias = _typing.Literal["_model_version", b"_model_version"]  # noqa: Y015
