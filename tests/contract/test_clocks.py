@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 SERVICES = Path(__file__).parents[2] / "services"
-OUTLIVE_PROCESSES = {"engine/kv/stores/lmdb_store.py"}
+OUTLIVE_PROCESSES = {"engine/kv/stores/lmdb_store.py", "shared/access/guard.py"}
 """Where points in time are kept, on which a clock of one process has nothing to say."""
 
 FILES = [
