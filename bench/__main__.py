@@ -26,6 +26,7 @@ MODULES = (
     "kv_stores",
     "kv_transfer",
     "kv_reuse",
+    "fetch_gaps",
     "separation",
     "prefill_hop",
     "spinning",

@@ -20,12 +20,16 @@ POLL_S = 0.02
 
 @dataclass(slots=True)
 class Output:
-    """Times are on one clock; a token and its arrival have the same place."""
+    """Times are on one clock; a token and its arrival have the same place.
+
+    `fetch_s`: until its blocks had come from elsewhere.
+    """
 
     asked: float
     arrivals: list[float] = field(default_factory=list)
     ids: list[int] = field(default_factory=list)
     cached: types.CachedTokens = field(default_factory=types.CachedTokens)
+    fetch_s: float = 0.0
 
     @property
     def first_token_s(self) -> float:
@@ -58,6 +62,8 @@ class TokenDoor:
                 now = time.perf_counter()
                 output.ids += response.tokens.token_ids
                 output.arrivals += [now] * len(response.tokens.token_ids)
+            elif response.HasField("finished"):
+                output.fetch_s = response.finished.timeline.fetch_us / 1e6
         if len(output.ids) != max_tokens:
             raise RuntimeError(f"{max_tokens} tokens were asked for, {len(output.ids)} came")
         return output
