@@ -1,9 +1,9 @@
 """What fetching a prompt's blocks takes out of the gaps between running streams' tokens.
 
-An engine has answered prompts of 2,000 tokens and left their blocks in a file. Eight streams run on
-a second one, which is then asked for these prompts, one after the other, and fetches 92 MB for each.
-The mean gap of the streams while blocks are fetched is told over that of as long a time after it, in
-which they run alone.
+An engine has answered prompts of 2,000 tokens and left their blocks in a file. Eight streams run
+on a second one, which is then asked for these prompts, one after the other, and fetches 92 MB for
+each. The mean gap of the streams while blocks are fetched is told over that of as long a time
+after it, in which they run alone.
 """
 
 from __future__ import annotations
