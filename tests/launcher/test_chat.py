@@ -7,11 +7,19 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from services.launcher.__main__ import main
+
+
+@pytest.fixture(autouse=True)
+def no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """None of whoever runs the tests."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TOKENWAY_KEY", raising=False)
 
 
 @contextmanager
@@ -31,6 +39,7 @@ def codec(
         def do_POST(self) -> None:
             length = int(self.headers["content-length"])
             asked.append((self.path, json.loads(self.rfile.read(length))))
+            asked.extend(self.headers.get_all("authorization", ()))
             self.send_response(status)
             self.end_headers()
             self.wfile.write(body)
@@ -63,6 +72,13 @@ def test_an_answer_is_printed_as_it_comes(capsys: pytest.CaptureFixture[str]) ->
         "messages": [{"role": "user", "content": "why?"}],
         "stream": True,
     }
+
+
+def test_the_key_that_is_told_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOKENWAY_KEY", "tw_abcdefgh_x")
+    with codec(200, stream("yes")) as (url, asked):
+        assert main(["chat", "why?", "--url", url, "--model", "small"]) == 0
+    assert asked[1:] == ["Bearer tw_abcdefgh_x"]
 
 
 def test_without_a_name_the_first_model_of_the_codec_answers() -> None:

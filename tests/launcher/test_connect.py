@@ -52,6 +52,17 @@ def test_the_model_is_the_first_of_the_codec(
 
 
 @pytest.mark.parametrize("name", CLIENTS)
+def test_every_client_is_told_the_key(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TOKENWAY_KEY", "tw_abcdefgh_x")
+    assert main(["connect", name, "--url", URL, "--model", "small"]) == 0
+    printed = capsys.readouterr().out
+    assert "tw_abcdefgh_x" in printed
+    assert "unused" not in printed
+
+
+@pytest.mark.parametrize("name", CLIENTS)
 def test_every_client_is_told_where_and_which_model(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,6 +13,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from services.launcher.__main__ import main
+from services.launcher.dev_key import KEY
+from services.launcher.up_options import DEFAULT_KEYS
+from services.shared.access.guard import NO_KEY
 from services.shared.model_folder import ModelFolder
 from tests.integration.stack import PATIENCE_S
 from tests.integration.up_process import UpProcess, up_process
@@ -82,3 +86,19 @@ def test_the_request_to_paste_is_answered_and_ctrl_c_ends_all(up: UpProcess) -> 
     up.process.wait(PATIENCE_S)
     assert up.process.returncode == 0
     assert not any(Path(f"/proc/{member}").exists() for member in members[1:])
+
+
+def test_connect_tells_the_key_of_this_machine_and_is_refused_without_one(
+    up: UpProcess,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    command = ["connect", "codex", "--url", f"http://{up.address('http')}"]
+    monkeypatch.chdir(tmp_path)
+    assert main(command) == 1
+    assert NO_KEY in capsys.readouterr().err
+    (tmp_path / DEFAULT_KEYS).mkdir()
+    (tmp_path / DEFAULT_KEYS / KEY).write_text(up.key_file.read_text())
+    assert main(command) == 0
+    assert up.key_file.read_text() in capsys.readouterr().out
