@@ -38,6 +38,8 @@ class AddressRules:
             forwarded: values of `x-forwarded-for`, in which each proxy writes whom it heard, last.
                 What stands left of the first one that we do not trust may be anybody's invention.
         """
+        if not self._proxies:
+            return peer
         last = _known(peer)
         if last is None or not _in(last, self._proxies):
             return peer if last is None else str(last)
