@@ -107,7 +107,12 @@ async def open_caches(
             host=host,
             service=service,
             lending=Lending(
-                loop, parts.memory, parts.model.kv_layout_id, settings.peer, staging=staging
+                loop,
+                parts.memory,
+                parts.model.kv_layout_id,
+                settings.peer,
+                staging=staging,
+                coming=filler.coming,
             ),
         )
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator
 
 from services.engine.kv.fill import Fill
 from services.engine.loop import EngineLoop
+from services.engine.sequence import Sequence
 from services.shared.stream.events import CacheMiss
 
 PORTION = 32
@@ -22,6 +23,11 @@ class FillDesk:
     def __init__(self, loop: EngineLoop) -> None:
         self._loop = loop
         self._going: dict[bytes, Fill] = {}
+        self._fills: dict[Fill, None] = {}
+
+    def coming(self) -> Iterator[Sequence]:
+        """Sequences whose blocks are on their way."""
+        return (fill.sequence for fill in self._fills)
 
     def look(self, fill: Fill) -> Fill | None:
         """Leases what is found and some blanks; gives the fill to wait for instead.
@@ -41,6 +47,7 @@ class FillDesk:
         self.extend(fill)
         if fill.blanks and not fill.cancelled:
             self._going.update(dict.fromkeys(fill.missing, fill))
+            self._fills[fill] = None
         else:
             if fill.missing:
                 fill.sequence.cache_miss = CacheMiss.NO_ROOM
@@ -60,6 +67,7 @@ class FillDesk:
         for address in fill.missing:
             if self._going.get(address) is fill:
                 del self._going[address]
+        self._fills.pop(fill, None)
         self._publish(fill)
         pool.end_lease(fill.found + fill.blanks)
         fill.found, fill.blanks = [], []
@@ -68,7 +76,7 @@ class FillDesk:
             sequence.fetch_us = (time.monotonic_ns() - fill.began_ns) // 1000
             self._loop.add(sequence)
 
-    def _bringing(self, fill: Fill, found: Sequence[int]) -> Fill | None:
+    def _bringing(self, fill: Fill, found: list[int]) -> Fill | None:
         """The fill that brings the block that is missing after those."""
         missing = fill.addresses[len(found) :]
         return self._going.get(missing[0]) if missing else None

@@ -66,6 +66,10 @@ class Filler:
     def waiting(self) -> Iterable[state.Sequence]:
         return (fill.sequence for fill, _ in self._fills.values() if not fill.entered)
 
+    def coming(self) -> Iterable[state.Sequence]:
+        """Those whose blocks are being brought; for the step loop's thread."""
+        return self._desk.coming()
+
     def add(self, sequence: state.Sequence) -> None:
         fill = self._fill_for(sequence)
         if fill is None:

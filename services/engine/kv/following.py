@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from services.engine import sequence as state
 from services.engine.kv.leases import Lease, Leases
 from services.engine.scheduler import Scheduler
+
+Coming = Callable[[], Iterable[state.Sequence]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +79,15 @@ class Follower:
 
 
 class Following:
-    """Gives followers what they want next as soon as it is there. On the step loop's thread."""
+    """Gives followers what they want next as soon as it is there. On the step loop's thread.
 
-    def __init__(self, scheduler: Scheduler, leases: Leases) -> None:
+    Args: coming: sequences that are not in the scheduler yet and soon will be.
+    """
+
+    def __init__(self, scheduler: Scheduler, leases: Leases, coming: Coming = tuple) -> None:
         self._scheduler = scheduler
         self._leases = leases
+        self._coming = coming
         self._waiting: list[Follower] = []
 
     def serve(self, follower: Follower) -> None:
@@ -124,7 +131,7 @@ class Following:
     def _source(self, follower: Follower) -> Source | None:
         """A sequence that is to compute what the follower wants next."""
         address = follower.addresses[follower.at]
-        for sequence in self._scheduler:
+        for sequence in chain(self._scheduler, self._coming()):
             if not sequence.generation.cache.write:
                 continue
             addresses = sequence.full_addresses(self._scheduler.pool.size)
@@ -141,4 +148,4 @@ class Following:
             return False
         if sequence.addresses[index] != follower.addresses[follower.at]:
             return False
-        return sequence in self._scheduler.running or sequence in self._scheduler.waiting
+        return any(each is sequence for each in chain(self._scheduler, self._coming()))

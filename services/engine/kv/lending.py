@@ -12,7 +12,7 @@ from functools import partial
 from services.engine.asking import asked
 from services.engine.kv.cache_settings import PeerSettings
 from services.engine.kv.copies import Copies, LentBlock
-from services.engine.kv.following import Follower, Following
+from services.engine.kv.following import Coming, Follower, Following
 from services.engine.kv.leases import Lease, Leases
 from services.engine.kv.loan_requests import Chain, Fetch, Lookup, Release
 from services.engine.kv.loans import Loan, Loans
@@ -52,6 +52,7 @@ class Lending:
     Args:
         stall_s: seconds that a reader may take for what it was given.
         staging: where others read blocks from memory; None where they do not.
+        coming: sequences that are not in the scheduler yet; asked on the step loop's thread.
 
     Attributes:
         incarnation: of this process; another one has another.
@@ -66,6 +67,7 @@ class Lending:
         stall_s: float = STALL_S,
         *,
         staging: Staging | None = None,
+        coming: Coming = tuple,
     ) -> None:
         self.incarnation = secrets.randbits(64)
         self._loop = loop
@@ -75,7 +77,8 @@ class Lending:
         self._shelf = None if staging is None else Shelf(memory, staging, self._layout)
         self._most = rules.fetches
         self._stall_s = stall_s
-        self._following = Following(loop.scheduler, Leases(loop.scheduler, loop.command))
+        leases = Leases(loop.scheduler, loop.command)
+        self._following = Following(loop.scheduler, leases, coming)
         self._loans = Loans()
         self._followers: set[Follower] = set()
         self._is_leaving = False

@@ -79,6 +79,24 @@ async def test_what_another_engine_computes_is_fetched_meanwhile() -> None:
         assert one.accepted.cached_tokens == CachedTokens(peer=4 * USABLE)
 
 
+async def test_what_another_engine_is_fetching_itself_is_waited_for() -> None:
+    punctual = CacheSettings(peer=PeerSettings(patience_s=10, arrival_s=0))
+    async with (
+        served(simulated()) as first,
+        served(simulated(), cache=CACHE) as second,
+        served(simulated(), cache=punctual) as third,
+    ):
+        there = asyncio.ensure_future(answered(second, generation(1, first.address, output=0)))
+        await until(lambda: first.caches.lending._followers)
+        here = asyncio.ensure_future(answered(third, generation(1, second.address)))
+        await until(lambda: second.caches.lending._followers)
+        await answered(first, prefill(1))
+        await there
+        one = await here
+        assert one.ids == alone(1)[0]
+        assert one.accepted.cached_tokens == CachedTokens(peer=4 * USABLE)
+
+
 async def test_many_fetch_what_one_computes() -> None:
     async with served(simulated(), SLOW) as first, served(simulated(), cache=CACHE) as second:
         asked = [ask(second.engine, generation(number, first.address)) for number in range(3)]
