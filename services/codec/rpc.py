@@ -27,10 +27,12 @@ from services.codec.protocols.reply import Refusal
 from services.codec.protocols.responses.protocol import RESPONSES
 from services.codec.protocols.responses.reply import token_count as input_tokens
 from services.codec.protocols.wire_protocol import WireProtocol
+from services.codec.rate_headers import rate_headers
 from services.codec.reception import Reception, denied
 from services.codec.repeats import caller_of
 from services.codec.request import Request
 from services.shared.access.address_rules import peer_of
+from services.shared.access.caller import Caller
 from services.shared.access.guard import Denial
 from services.shared.access.rpc_guard import current_caller
 from services.shared.access.shown import Shown
@@ -116,23 +118,25 @@ class CodecServicer(rpc.CodecServiceServicer):
     async def _tokens(
         self, protocol: WireProtocol, parse: Parse, body: HttpBody, context: Context
     ) -> int:
-        with _exchanging(protocol, context) as exchange, self._entered():
+        with self._exchanging(protocol, context) as exchange, self._entered():
             parsed = await self._codec.parse(parse, self._data(body), exchange.caller)
             return len(await self._codec.prompt_ids(parsed, exchange))
 
     async def _answered(
         self, protocol: WireProtocol, body: HttpBody, context: Context
     ) -> AsyncGenerator[HttpBody, None]:
-        name = _caller_name(context)
-        away = self._reception.sent_away(name, current_caller.get(), protocol)
+        name, caller = _caller_name(context), current_caller.get()
+        away = self._reception.sent_away(name, caller, protocol)
         if away is not None:
+            names = (("x-request-id", away.request_id), *self._limits(caller, protocol))
+            context.set_trailing_metadata(names)
             raise _as_told(away.error, away.refusal, away.retry_after_s)
 
         def note(error: ServiceError, request_id: str) -> None:
             self._reception.note(name, error, request_id)
 
         with (
-            _exchanging(protocol, context, note) as exchange,
+            self._exchanging(protocol, context, note) as exchange,
             self._entered(for_answer=True),
         ):
             request = await self._codec.parse(protocol.parse, self._data(body), exchange.caller)
@@ -165,6 +169,41 @@ class CodecServicer(rpc.CodecServiceServicer):
         yield HttpBody(content_type=JSON, data=data)
 
     @contextmanager
+    def _exchanging(
+        self,
+        protocol: WireProtocol,
+        context: Context,
+        note: Callable[[ServiceError, str], None] = lambda _, __: None,
+    ) -> Iterator[Exchange]:
+        """The exchange of a call; its errors carry the protocol's error object as their message."""
+        metadata = dict(context.invocation_metadata() or ())
+        request_id = request_id_from(metadata.get("x-request-id"))
+        caller = current_caller.get()
+        try:
+            with exchanging("grpc", request_id, trace_of(context), caller) as exchange:
+                exchange.figures["path"] = protocol.name
+                names = (("x-request-id", request_id), ("x-trace-id", exchange.trace.trace_id))
+                context.set_trailing_metadata(names)
+                try:
+                    yield exchange
+                finally:
+                    routed = exchange.figures.get("routed")
+                    route = (("x-tokenway-route", str(routed)),) if routed else ()
+                    limits = self._limits(caller, protocol)
+                    context.set_trailing_metadata((*names, *route, *limits))
+        except ServiceError as error:
+            note(error, request_id)
+            refusal = protocol.refusal(error, request_id)
+            raise _as_told(error, refusal, error.retry_after_s) from error
+
+    def _limits(self, caller: Caller, protocol: WireProtocol) -> list[tuple[str, str]]:
+        """What the caller's tenant may use and what is left of it."""
+        if caller.tenant is None:
+            return []
+        headers = rate_headers(self._reception.quotas.of(caller.tenant), protocol)
+        return [(name.decode(), value.decode()) for name, value in headers]
+
+    @contextmanager
     def _entered(self, *, for_answer: bool = False) -> Iterator[None]:
         with self._reception.open_requests.one():
             self._reception.enter(current_caller.get(), for_answer=for_answer)
@@ -174,29 +213,6 @@ class CodecServicer(rpc.CodecServiceServicer):
         if len(body.data) > self._max_body_bytes:
             raise RequestTooLarge(f"the body must be at most {self._max_body_bytes} bytes")
         return bytes(body.data)
-
-
-@contextmanager
-def _exchanging(
-    protocol: WireProtocol,
-    context: Context,
-    note: Callable[[ServiceError, str], None] = lambda _, __: None,
-) -> Iterator[Exchange]:
-    """The exchange of a call; its errors carry the protocol's error object as their message."""
-    metadata = dict(context.invocation_metadata() or ())
-    request_id = request_id_from(metadata.get("x-request-id"))
-    try:
-        with exchanging("grpc", request_id, trace_of(context), current_caller.get()) as exchange:
-            exchange.figures["path"] = protocol.name
-            names = (("x-request-id", request_id), ("x-trace-id", exchange.trace.trace_id))
-            context.set_trailing_metadata(names)
-            yield exchange
-            if routed := exchange.figures.get("routed"):
-                context.set_trailing_metadata((*names, ("x-tokenway-route", str(routed))))
-    except ServiceError as error:
-        note(error, request_id)
-        refusal = protocol.refusal(error, request_id)
-        raise _as_told(error, refusal, error.retry_after_s) from error
 
 
 def _as_told(error: ServiceError, refusal: Refusal, retry_after_s: float | None) -> ServiceError:

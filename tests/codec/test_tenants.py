@@ -22,6 +22,7 @@ from services.shared.access import opening
 from services.shared.access.quota import Quota
 from services.shared.access.quotas import Quotas
 from services.shared.access.settings import SecuritySettings
+from services.shared.bug_boundary import RETRY_KEY
 from services.shared.channel import open_channel
 from services.shared.errors import Code
 from services.shared.stream.events import Failed
@@ -134,6 +135,11 @@ async def test_too_many_requests_are_told_in_each_protocols_words(limited: Make)
         assert 1 <= int(answer.headers["retry-after"]) <= 45
     assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert "rate_limit_error" in (caught.value.details() or "")
+    trailing: Any = caught.value.trailing_metadata()
+    assert dict(trailing)["anthropic-ratelimit-requests-limit"] == "2"
+    assert dict(trailing)["anthropic-ratelimit-requests-remaining"] == "0"
+    assert dict(trailing)["x-request-id"]
+    assert int(dict(trailing)[RETRY_KEY]) >= 1
 
 
 async def test_limits_stand_in_the_headers_of_both_protocols(limited: Make) -> None:
