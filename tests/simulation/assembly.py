@@ -23,7 +23,6 @@ from services.router.admission.admission import Admission
 from services.router.balancing.balancer import Balancer
 from services.router.balancing.versions import Versions
 from services.router.demand import Lane, demand_of
-from services.router.fleet.ejection import Ejection
 from services.router.fleet.fleet import Fleet
 from services.router.fleet.fleet_rules import FleetRules
 from services.router.fleet.replica import Replica
@@ -45,6 +44,7 @@ from tests.simulation.life_clock import LifeClock
 from tests.simulation.notes import Notes
 from tests.simulation.oracle import END_OF_TEXT_IDS, VOCABULARY
 from tests.simulation.parameters import EngineParameters
+from tests.simulation.replica_figures import ReplicaFigures
 from tests.simulation.requests import MODEL
 from tests.simulation.router_rules import RouterRules
 from tests.simulation.sent import Counts
@@ -150,17 +150,6 @@ def engine_parts(
         entry=None if caches is None else caches.filler,
     )
     return Parts(engine, steps, BlockFeed(steps), runner, caches)
-
-
-@dataclass(frozen=True, slots=True)
-class ReplicaFigures:
-    """What the router believes of a replica."""
-
-    name: str
-    status: str
-    is_described: bool
-    ejection: Ejection
-    counts: Counts
 
 
 class Router:

@@ -6,11 +6,11 @@ from math import floor
 
 from services.router.fleet.ejection import Cause
 from services.router.status import Status
-from tests.simulation.assembly import ReplicaFigures
 from tests.simulation.engine_host import EngineHost
 from tests.simulation.front import Life
 from tests.simulation.judge import Judge
 from tests.simulation.notice import SWEEP_S, Notice
+from tests.simulation.replica_figures import ReplicaFigures
 from tests.simulation.sent import NOTHING, Counts
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from services.router.fleet.health import HealthRules
 from services.router.status import TAKING, Status
-from tests.simulation.assembly import ReplicaFigures
 from tests.simulation.engine_host import EngineHost
 from tests.simulation.front import Replica
 from tests.simulation.judge import Judge
+from tests.simulation.replica_figures import ReplicaFigures
 from tests.simulation.session import Session
 
 SWEEP_S = 0.25
