@@ -15,7 +15,7 @@ from services.engine.kv.cache_settings import PeerSettings
 from services.engine.kv.figures import TierFigures
 from services.engine.kv.loan_requests import MAX_ADDRESSES
 from services.engine.kv.memory_reads import MemoryReads
-from services.engine.kv.missed import Missed
+from services.engine.kv.missed import Missed, counted
 from services.engine.kv.peer_channels import PeerChannels
 from services.engine.kv.peer_stream import PeerStream
 from services.engine.kv.record import layout_digest
@@ -69,17 +69,8 @@ class PeerSupply:
     def can_supply(self, wanted: Wanted) -> bool:
         return self._switch.enabled and wanted.peer is not None and _is_address(wanted.peer)
 
-    async def supply(self, wanted: Wanted) -> AsyncGenerator[memoryview | CacheMiss, None]:
-        missing = len(wanted.addresses)
-        try:
-            async with aclosing(self._blocks(wanted)) as blocks:
-                async for payload in blocks:
-                    missing -= 1
-                    self._figures.hit(1, payload.nbytes)
-                    yield payload
-        except Missed as missed:
-            self._figures.miss(missed.cause, missing)
-            yield missed.cause
+    def supply(self, wanted: Wanted) -> AsyncGenerator[memoryview | CacheMiss, None]:
+        return counted(self._blocks(wanted), len(wanted.addresses), self._figures)
 
     async def close(self) -> None:
         """Ends all connections."""

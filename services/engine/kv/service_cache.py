@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from services.engine.kv.cache_settings import CacheSettings
 from services.engine.kv.crew import Crew
 from services.engine.kv.figures import TierFigures
-from services.engine.kv.missed import Missed
+from services.engine.kv.missed import Missed, counted
 from services.engine.kv.record import BadRecord
 from services.engine.kv.records import Records
 from services.engine.kv.store import StoreFailed, StoreTimeout
@@ -63,19 +63,9 @@ class ServiceCache:
     def can_supply(self, wanted: Wanted) -> bool:  # noqa: ARG002  # anything may be there
         return self._switch.enabled and not self._hangs
 
-    async def supply(self, wanted: Wanted) -> AsyncGenerator[memoryview | CacheMiss, None]:
-        missing = len(wanted.addresses)
+    def supply(self, wanted: Wanted) -> AsyncGenerator[memoryview | CacheMiss, None]:
         reading = self._read(wanted.addresses, time.monotonic() + self._timeout_s)
-        try:
-            async for payload in reading:
-                missing -= 1
-                self._figures.hit(1, payload.nbytes)
-                yield payload
-        except Missed as missed:
-            self._figures.miss(missed.cause, missing)
-            yield missed.cause
-        finally:
-            await reading.aclose()
+        return counted(reading, len(wanted.addresses), self._figures)
 
     async def flush(self) -> int:
         """Drops all records of this layout, switched on or off, and tells how many.
