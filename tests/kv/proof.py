@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from tests.kv.fleet import LENIENT, cached, real
 from tests.kv.heard import Heard, Round, ask_all, ask_together
 from tests.redis_server import redis_cluster, redis_server, redis_servers
 
-WORDS, TOKENS = 48, 8
+WORDS, TOKENS = 32, 8
 SMALL_POOL = 16
 """Blocks: two prompts at most, so that each of five has given way when it comes again."""
 
@@ -98,29 +99,33 @@ class Proof:
         await holds(all_written)
         await flush(self.address(at))
 
-    async def survives(self, name: str, victim: int) -> None:
-        """An engine dies while blocks go from the one for prompts to the one for outputs."""
-        await self.cluster.revive()
-        await self.cluster.weigh([0, 0, 0, 1, 1])
+    async def survives(self, name: str, victim: int, decode: int) -> None:
+        """An engine dies while blocks go from the one for prompts to one for outputs."""
+        engines = range(len(self.cluster.engines))
+        await self.cluster.weigh([float(at in (PREFILL, decode)) for at in engines])
         asked = 2 * list(long_asked(self.cluster.model, WORDS, TOKENS))
-        before = await hits(self.address(DECODE), PEER)
+        before = await hits(self.address(decode), PEER)
         came = 0
 
         async def kill() -> None:
             async def blocks_come() -> bool:
                 nonlocal came
-                came = await hits(self.address(DECODE), PEER) - before
+                came = await hits(self.address(decode), PEER) - before
                 return came > 0
 
             await holds(blocks_come)
             self.cluster.engines[victim].kill()
+            await asyncio.to_thread(self.cluster.engines[victim].service.process.wait)
 
         heard = await ask_together(self.cluster.stack, asked, name, kill())
         assert came < 2 * sum(self.computed.usable_blocks())
         assert heard == [self.heard[one.name] for one in asked]
+        await self.at_rest()
 
     async def at_rest(self) -> None:
-        await at_rest(engine.address for engine in self.cluster.engines)
+        """Returns when no engine that lives uses a block."""
+        alive = [one for one in self.cluster.engines if one.service.process.poll() is None]
+        await at_rest(engine.address for engine in alive)
 
 
 @contextmanager
@@ -132,16 +137,16 @@ def proof_of(launcher: Launcher, model: ModelFolder) -> Iterator[Proof]:
         cluster = running.enter_context(redis_cluster(folder / "cluster"))
         nodes = running.enter_context(redis_servers(folder / "erasure", 6))
 
-        def distributed(spread: str, servers: list[Any], **more: Any) -> Settings:
+        def distributed(spread: str, servers: list[Any], pool: int, **more: Any) -> Settings:
             store = {"nodes": [one.address for one in servers], "spread": spread}
             stored = {"type": "distributed", "distributed": {**LENIENT["distributed"], **store}}
-            return cached(real(model, SMALL_POOL), **{**LENIENT, **stored, **more})
+            return cached(real(model, pool), **{**LENIENT, **stored, **more})
 
         file = {**LENIENT, "type": "embedded", "embedded": {"path": str(folder / "kv")}}
         engines = [
-            distributed("single", [server], host_bytes="64MiB"),
-            distributed("cluster", cluster),
-            distributed("erasure", nodes),
+            distributed("single", [server], SMALL_POOL, host_bytes="64MiB"),
+            distributed("cluster", cluster, SMALL_POOL),
+            distributed("erasure", nodes, LARGE_POOL),
             cached(real(model, LARGE_POOL, role="prefill"), **file),
             cached(real(model, LARGE_POOL, role="decode"), **file),
         ]
