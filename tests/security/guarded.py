@@ -51,7 +51,11 @@ async def guarded_by(beds: BedMaker, keys_file: Path, **security: Any) -> AsyncI
 
 
 async def code_of(bed: Bed, path: str, metadata: tuple[tuple[str, str], ...]) -> grpc.StatusCode:
-    """How a call of a method ends."""
+    """How a call of a method ends.
+
+    The message goes out in one batch with the call's beginning: a client that writes it later may
+    find the call over, and then takes its own failed write for the end.
+    """
     async with open_channel(bed.service.grpc) as channel:
         call: Any = channel.stream_stream(path, None, None)(
             iter([b""]), metadata=metadata, timeout=PATIENCE_S

@@ -73,7 +73,7 @@ async def test_every_method_asks_for_a_key(guarded: Guarded, method: MethodDescr
     path = f"/{method.containing_service.full_name}/{method.name}"
     for shown, is_let_in in (((), False), (("x",), False), ((guarded.key,), True)):
         code = await code_of(guarded.bed, path, tuple(("x-api-key", key) for key in shown))
-        assert (code is not grpc.StatusCode.UNAUTHENTICATED) == is_let_in
+        assert (code is not grpc.StatusCode.UNAUTHENTICATED) == is_let_in, code
 
 
 async def test_no_other_service_is_at_the_grpc_door(guarded: Guarded) -> None:
