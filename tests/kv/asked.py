@@ -35,7 +35,6 @@ def long_asked(model: str, words: int, tokens: int) -> Sequence[Asked]:
     }
     ways: dict[str, dict[str, Any]] = {
         "greedy, streamed": {**GREEDY, **stream, "return_token_ids": True},
-        "greedy, whole": GREEDY,
         "drawn, streamed": {**scored, **stream},
         "drawn, whole": scored,
         "schema, streamed": {

@@ -20,8 +20,8 @@ from tests.kv.heard import Heard, Round, ask_all, ask_together
 from tests.redis_server import redis_cluster, redis_server, redis_servers
 
 WORDS, TOKENS = 32, 8
-SMALL_POOL = 16
-"""Blocks: two prompts at most, so that each of five has given way when it comes again."""
+SMALL_POOL = 12
+"""Blocks: two prompts at most, so that each of four has given way when it comes again."""
 
 LARGE_POOL = 128
 SINGLE, CLUSTER, ERASURE, PREFILL, DECODE = range(5)
