@@ -30,8 +30,10 @@ tools:
 	(for tool in $(TOOLS); do command -v $$tool || exit 1; done) >/dev/null || \
 		{ apt-get update -q && apt-get install -qy --no-install-recommends libc6-dev $(TOOLS); }
 
+# Many tests wait for processes more than they compute, so there are more of them than cores.
+WORKERS ?= 3
 test: tools $(VENV)/ready model check
-	$(BIN)/pytest
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile
 
 check: $(VENV)/ready
 	$(BIN)/ruff check .

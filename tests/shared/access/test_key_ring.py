@@ -54,6 +54,7 @@ def test_a_revoked_key_is_revoked_whatever_its_end() -> None:
         ("sk-x", "no key of ours"),
         ("tw_" + "x" * 1_000_000, "no key of ours"),
     ],
+    ids=("another", "shorter", "longer", "name", "sql", "control", "empty", "foreign", "huge"),
 )
 def test_other_text_is_no_key_and_its_name_is_not_told(text: str, why: str) -> None:
     assert cause(RECORD, text) == (why, None)
