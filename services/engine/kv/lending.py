@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -25,6 +25,9 @@ from services.shared.errors import DeadlineExceeded, FailedPrecondition, Overloa
 
 LEASE_BLOCKS = 256
 """Blocks that a fetch keeps from being reused at a time."""
+
+SIGN_S = 1.0
+"""How often a reader is told that what it waits for is being computed."""
 
 STALL_S = 30.0
 """A reader that takes nothing for so long is no longer served."""
@@ -115,6 +118,8 @@ class Lending:
     async def fetch(self, fetch: Fetch) -> AsyncGenerator[list[LentBlock], None]:
         """Blocks in order, some at a time; the next are read when these were taken.
 
+        None of them, each second in which a step was made and none came.
+
         It ends where neither the pool has the next one nor any sequence is to compute it.
 
         Raises:
@@ -126,14 +131,18 @@ class Lending:
         follower = Follower(fetch.chain.addresses, LEASE_BLOCKS, follows=True)
         with self._follower(follower), self._waiting(follower, fetch.wait_ms / 1000):
             copies = Copies(self._memory, self._layout)
-            while lease := await self._next(follower):
-                first = follower.at - len(lease.blocks)
-                addresses = fetch.chain.addresses[first : follower.at]
-                for portion in copies.portions(len(addresses)):
-                    read = partial(copies.read, lease, addresses, first, portion)
-                    blocks = await asyncio.to_thread(read)
-                    with self._impatient(follower):
-                        yield blocks
+            async with aclosing(self._leases(follower)) as leases:
+                async for lease in leases:
+                    if lease is None:
+                        yield []
+                        continue
+                    first = follower.at - len(lease.blocks)
+                    addresses = fetch.chain.addresses[first : follower.at]
+                    for portion in copies.portions(len(addresses)):
+                        read = partial(copies.read, lease, addresses, first, portion)
+                        blocks = await asyncio.to_thread(read)
+                        with self._impatient(follower):
+                            yield blocks
 
     async def _shelved(self, shelf: Shelf, lookup: Lookup, lease: Lease) -> Found:
         """A loan of copies; the blocks themselves are free when these are made."""
@@ -159,6 +168,24 @@ class Lending:
                 f"kv_layout_id must be {self._layout_id!r}, got {chain.kv_layout_id!r}",
                 field="kv_layout_id",
             )
+
+    async def _leases(self, follower: Follower) -> AsyncGenerator[Lease | None, None]:
+        """What it wants, a lease after the other; None for a second with steps and without one."""
+        progress = self._loop.progress
+        while True:
+            coming = asyncio.ensure_future(self._next(follower))
+            try:
+                steps = progress.steps
+                while not (await asyncio.wait({coming}, timeout=SIGN_S))[0]:
+                    if progress.steps != steps:
+                        steps = progress.steps
+                        yield None
+                lease = await coming
+            finally:
+                coming.cancel()
+            if lease is None:
+                return
+            yield lease
 
     async def _next(self, follower: Follower) -> Lease | None:
         """A lease on what it wants next; None where it does not come, or nothing is wanted."""

@@ -68,7 +68,10 @@ class PeerStream:
         end = now() + self._rules.limit_s
         until = min(now() + self._rules.patience_s, end)
         while self._left:
-            for part in await self._parts(until):
+            parts = await self._parts(until)
+            if not parts:  # steps are made
+                until = min(now() + self._rules.patience_s, end)
+            for part in parts:
                 block = self._whole(part)
                 if block is None:
                     continue
@@ -81,7 +84,7 @@ class PeerStream:
                 self._left -= 1
 
     async def _parts(self, until: float) -> Sequence[pb.BlockPart]:
-        """The next message's."""
+        """The next message's; none in a message that only tells that steps are made."""
         message = await self._message(until)
         if message is None:  # gRPC could not read it
             raise Missed(CacheMiss.CHECKSUM)

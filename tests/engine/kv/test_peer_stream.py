@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 SIZE = 64
 ADDRESSES = [bytes([at]) * 16 for at in range(4)]
 BLOCKS = [bytes([at]) * SIZE for at in range(4)]
-HASTY = PeerSettings(patience_s=0.1, arrival_s=0)
 
 Said = Callable[[], Iterable[pb.FetchResponse]]
 
@@ -141,13 +140,14 @@ async def test_what_follows_the_last_block_is_not_waited_for() -> None:
         assert await borrower.fetched(ADDRESSES[:1], liar) == (BLOCKS[:1], None)
 
 
-async def test_endless_messages_of_nothing_are_no_reason_to_be_patient() -> None:
+async def test_endless_messages_of_nothing_end_at_the_limit() -> None:
     def said() -> Iterator[pb.FetchResponse]:
         yield message(part(0))
         for _ in count():
             yield message()
 
-    async with lying(said) as liar, borrowing(SIZE, HASTY) as borrower:
+    hasty = PeerSettings(patience_s=0.2, limit_s=0.2, arrival_s=0)
+    async with lying(said) as liar, borrowing(SIZE, hasty) as borrower:
         blocks, cause = await borrower.fetched(ADDRESSES, liar)
         assert (blocks, cause) == (BLOCKS[:1], CacheMiss.TIMEOUT)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tokenway.kv.v1 import kv_pb2 as pb
 
+from services.engine.kv import lending
 from services.engine.kv.cache_settings import PeerSettings
 from services.engine.kv.supply import Wanted
 from services.shared.stream.events import CacheMiss
@@ -176,6 +177,29 @@ async def test_each_block_renews_the_patience() -> None:
         blocks, cause = await fetching
         assert (len(blocks), cause) == (28, None)
         assert asyncio.get_running_loop().time() - began > rules.patience_s
+
+
+async def test_steps_of_other_prompts_renew_the_patience_of_one_whose_turn_comes_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lending, "SIGN_S", 0.05)
+    rules = PeerSettings(patience_s=0.5, arrival_s=0)
+    async with lent(held=True, blocks=29) as lender, borrowing(16, rules) as borrower:
+        await lender.generate(prompt(1, blocks=28))
+        mine = prompt(0)
+        addresses = lender.harness.admission.admit(mine).full_addresses(4)
+        await lender.generate(mine)
+        fetching = asyncio.ensure_future(borrower.fetched(addresses, lender.address))
+        began = asyncio.get_running_loop().time()
+        for step in range(1, 13):
+            lender.steps.step()
+            await until(lambda: lender.loop.progress.steps == step)  # noqa: B023  # at once
+            await asyncio.wait([fetching], timeout=0.1)
+        assert asyncio.get_running_loop().time() - began > rules.patience_s
+        assert not borrower.figures.hit_blocks, "its turn has not come"
+        lender.steps.free()
+        blocks, cause = await fetching
+        assert (len(blocks), cause) == (8, None)
 
 
 async def test_a_peer_that_gives_a_little_now_and_then_is_not_waited_for_forever() -> None:

@@ -221,7 +221,7 @@ Global___FetchRequest: _TypeAlias = FetchRequest  # noqa: Y015
 
 @_typing.final
 class FetchResponse(_message.Message):
-    """Parts of blocks, about 1 MiB together."""
+    """Parts of blocks, about 1 MiB together; none: the next block has not come yet, and steps are made."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
