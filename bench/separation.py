@@ -15,12 +15,16 @@ import statistics
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
+
+import grpc
 
 from bench.ratio import Ratio
 from bench.service_process import ROOT, service
 from bench.token_door import Output, TokenDoor
+from services.engine.settings import BatchingSettings
 
 STREAMS = 8
 STREAM_PROMPT = 32
@@ -28,6 +32,7 @@ STREAM_TOKENS = 300
 BEFORE = 40
 LONG_PROMPT = 2000
 LONG_PROMPTS = 3
+SLOTS = BatchingSettings().max_batch_size
 
 LAYOUTS = {"apart": (("prefill", 1), ("decode", 1)), "together": (("both", 2),)}
 
@@ -72,9 +77,10 @@ def prompt(number: int, length: int) -> list[int]:
     return [(number * 7919 + index * 31) % 40_000 + 100 for index in range(length)]
 
 
-async def measured(address: str, round_: int) -> Gaps:
+async def measured(address: str, engines: int, round_: int) -> Gaps:
     door = TokenDoor(address)
     try:
+        await door.until(partial(_knows, door, engines))
         numbers = range(round_ * 100, round_ * 100 + STREAMS)
         async with asyncio.TaskGroup() as group:
             streams = [
@@ -89,6 +95,14 @@ async def measured(address: str, round_: int) -> Gaps:
         return _gaps([stream.result() for stream in streams], [long.result() for long in longs])
     finally:
         await door.close()
+
+
+async def _knows(door: TokenDoor, engines: int) -> bool:
+    """Whether a router knows so many."""
+    try:
+        return (await door.load()).slots >= engines * SLOTS
+    except grpc.aio.AioRpcError:
+        return False
 
 
 async def _later(door: TokenDoor, number: int) -> Output:
@@ -131,7 +145,9 @@ def main() -> None:
     longest: dict[str, float] = {}
     for name, roles in LAYOUTS.items():
         with routed(options.model, roles) as address:
-            rounds = [asyncio.run(measured(address, each)) for each in range(options.rounds)]
+            rounds = [
+                asyncio.run(measured(address, len(roles), each)) for each in range(options.rounds)
+            ]
         for gaps in rounds:
             print(
                 f"{name}: gap {gaps.before * 1e3:.0f} ms before, longest {gaps.longest * 1e3:.0f}, "

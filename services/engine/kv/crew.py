@@ -9,6 +9,8 @@ from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import Any, TypeVar
 
+from services.engine.giving_way import give_way
+
 Answer = TypeVar("Answer")
 
 Call = Callable[[], None]
@@ -77,6 +79,7 @@ class Crew:
         return not any(thread.is_alive() for thread in self._threads)
 
     def _work(self) -> None:
+        give_way()
         while (call := self._calls.get()) is not None:
             self._count(-1)
             call[1]()

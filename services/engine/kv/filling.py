@@ -10,6 +10,7 @@ from functools import partial
 
 from services.engine import sequence as state
 from services.engine.asking import asked
+from services.engine.giving_way import give_way
 from services.engine.kv.blanks import Blanks
 from services.engine.kv.figures import Figures
 from services.engine.kv.fill import Fill
@@ -54,7 +55,7 @@ class Filler:
         self._switch = switch
         self._tasks = tasks
         self._desk = FillDesk(loop)
-        self._copiers = ThreadPoolExecutor(COPIERS, thread_name_prefix="kv-copy")
+        self._copiers = ThreadPoolExecutor(COPIERS, "kv-copy", give_way)
         self._fills: dict[int, tuple[Fill, asyncio.Task[None]]] = {}
 
     @property

@@ -8,6 +8,7 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import NamedTuple, TypeVar
 
+from services.engine.giving_way import give_way
 from services.engine.kv.figures import TierFigures
 from services.engine.kv.line import taken_from
 from services.engine.kv.record import HEADER_BYTES
@@ -95,6 +96,7 @@ class RecordWriter:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
+        give_way()
         while (first := self._copies.get()) is not None:
             copies = [first, *taken_from(self._copies, AT_A_TIME - 1)]
             self._end(copies, self._stored(copies))

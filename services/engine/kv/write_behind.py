@@ -8,6 +8,7 @@ from functools import partial
 from queue import SimpleQueue
 from threading import Thread
 
+from services.engine.giving_way import give_way
 from services.engine.kv.cache_settings import WriteSettings
 from services.engine.kv.figures import TierFigures
 from services.engine.kv.line import taken_from
@@ -141,6 +142,7 @@ class WriteBehind:
         self._leases -= len(blocks)
 
     def _copy(self) -> None:
+        give_way()
         while (leased := self._leased.get()) is not None:
             block, address = leased
             room = self._rooms.take()
