@@ -46,24 +46,27 @@ async def test_a_router_over_two_versions_stands_for_one_of_them() -> None:
 
 
 async def test_what_was_begun_goes_on_with_its_version_though_a_router_has_another_too() -> None:
-    both = (ScriptedEngine(), ScriptedEngine(version="canary"))
-    async with (
-        cluster(both, service=BOTH, plays=False) as one,
-        cluster(plays=False, service=BOTH) as other,
-        router_over([one.address, other.address], service=BOTH) as (router, session),
-    ):
-        recorders = send(session, 4, max_tokens=12)
-        await until(lambda: sum(len(engine.source.running) for engine in other.engines) == 2)
-        other.step(4)
-        await until(lambda: sum(len(recorder.ids) == 3 for recorder in recorders) == 2)
-        await other.servers.kill_all()
-        await until(lambda: len(both[0].source.running) == 4)
-        one.step(14)
-        for number, recorder in enumerate(recorders):
-            assert isinstance(await recorder.ended(), Finished)
-            assert recorder.ids == oracle((number, 1), 12)
-        assert not both[1].source.submitted
-        assert router.fleet[one.address].assigned >= 4
+    engines = (ScriptedEngine(), ScriptedEngine(version="canary"))
+    async with cluster(engines, service=BOTH, plays=False) as one:
+        leading = (await described(one.router)).model_fingerprint
+        chosen, spare = sorted(engines, key=lambda engine: engine.version != leading)
+        twins = (ScriptedEngine(version=leading), ScriptedEngine(version=leading))
+        async with (
+            cluster(twins, plays=False, service=BOTH) as other,
+            router_over([one.address, other.address], service=BOTH) as (router, session),
+        ):
+            recorders = send(session, 4, max_tokens=12)
+            await until(lambda: sum(len(engine.source.running) for engine in other.engines) == 2)
+            other.step(4)
+            await until(lambda: sum(len(recorder.ids) == 3 for recorder in recorders) == 2)
+            await other.servers.kill_all()
+            await until(lambda: len(chosen.source.running) == 4)
+            one.step(14)
+            for number, recorder in enumerate(recorders):
+                assert isinstance(await recorder.ended(), Finished)
+                assert recorder.ids == oracle((number, 1), 12)
+            assert not spare.source.submitted
+            assert router.fleet[one.address].assigned >= 4
 
 
 async def test_a_router_whose_engines_come_back_as_another_version_is_described_again() -> None:
