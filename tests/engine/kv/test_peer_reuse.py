@@ -98,7 +98,8 @@ async def test_what_another_engine_is_fetching_itself_is_waited_for() -> None:
 
 
 async def test_many_fetch_what_one_computes() -> None:
-    async with served(simulated(), SLOW) as first, served(simulated(), cache=CACHE) as second:
+    roomy = simulated(blocks=128)
+    async with served(simulated(), SLOW) as first, served(roomy, cache=CACHE) as second:
         asked = [ask(second.engine, generation(number, first.address)) for number in range(3)]
         for number in range(3):
             await answered(first, prefill(number))
