@@ -93,9 +93,11 @@ class Proxy:
         self.address = "{}:{}".format(*server.sockets[0].getsockname())
         listening()
         await self._stop.wait()
-        server.close()
+        # A server that closes between accepting a connection and taking it up would lose it, open.
+        self._loop.remove_reader(server.sockets[0].fileno())
         for _ in range(LAST_TURNS):
             await asyncio.sleep(0)
+        server.close()
         self._passing.set()
         self._abort()
         if self._joins:

@@ -98,8 +98,9 @@ async def test_what_another_engine_is_fetching_itself_is_waited_for() -> None:
 
 
 async def test_many_fetch_what_one_computes() -> None:
-    roomy = simulated(blocks=128)
-    async with served(simulated(), SLOW) as first, served(roomy, cache=CACHE) as second:
+    """Each has room for all of them: the one would evict what the other still asks for."""
+    giver, taker = simulated(blocks=128), simulated(blocks=128)
+    async with served(giver, SLOW) as first, served(taker, cache=CACHE) as second:
         asked = [ask(second.engine, generation(number, first.address)) for number in range(3)]
         for number in range(3):
             await answered(first, prefill(number))
