@@ -9,8 +9,18 @@ from dataclasses import dataclass
 from services.codec.cursor import Cursor
 from services.codec.events import EndReason, Finish, OutputEvent, Start, Usage
 from services.codec.public_error import public_error
+from services.codec.request_record import Account
 from services.shared.errors import Internal, ServiceError
-from services.shared.stream.events import Accepted, Event, Failed, Finished, FinishReason, Tokens
+from services.shared.stream.events import (
+    Accepted,
+    CachedTokens,
+    Event,
+    Failed,
+    Finished,
+    FinishReason,
+    Timeline,
+    Tokens,
+)
 from services.shared.telemetry import Attribute
 
 _log = logging.getLogger(__name__)
@@ -51,7 +61,7 @@ class _Output:
     accepted: Accepted | None = None
     finish: Finish | None = None
     completion_tokens: int = 0
-    continuations: int = 0
+    timeline: Timeline | None = None
 
 
 class Answer:
@@ -116,7 +126,7 @@ class Answer:
         figures: dict[str, Attribute] = {
             "completion_tokens": sum(cursor.tokens for cursor in cursors),
             "output_digest": ",".join(cursor.digest for cursor in cursors),
-            "continuations": sum(output.continuations for output in self._outputs),
+            "continuations": sum(timeline.continuations for timeline in self._timelines()),
         }
         if self.has_started:
             figures["cached_tokens"] = sum(map(_cached, self._firsts()))
@@ -124,6 +134,19 @@ class Answer:
         if reasons:
             figures["finish_reason"] = ",".join(reasons)
         return figures
+
+    def tell(self, account: Account) -> None:
+        """Writes what the answer came to so far."""
+        firsts = self._firsts()
+        account.prompt_tokens = sum(first.prompt_tokens for first in firsts)
+        account.cached = sum((first.cached_tokens for first in firsts), start=CachedTokens())
+        account.completion_tokens = self.used_tokens - account.prompt_tokens
+        account.routed = self.routed
+        account.timelines = self._timelines()
+
+    def _timelines(self) -> list[Timeline]:
+        """Of the generations that ended by themselves."""
+        return [output.timeline for output in self._outputs if output.timeline]
 
     def _told(self, output: _Output, event: Event) -> list[OutputEvent]:
         if output.finish is not None:
@@ -141,7 +164,7 @@ class Answer:
                 output.accepted = output.accepted or event
                 return []
             case Finished():
-                output.continuations = event.timeline.continuations
+                output.timeline = event.timeline
                 deltas = output.cursor.finish()
                 return [*deltas, *self._ended(output, event)]
             case Failed():
@@ -210,5 +233,4 @@ def _reason(finished: Finished, fills_context: bool) -> EndReason:
 
 def _cached(accepted: Accepted) -> int:
     """Cached prompt tokens, wherever they were found."""
-    cached = accepted.cached_tokens
-    return cached.device + cached.host + cached.peer + cached.service
+    return accepted.cached_tokens.total

@@ -111,14 +111,17 @@ class Codec:
         return self._link.absence() or self._pressure.refusal()
 
     async def parse(
-        self, parse: Callable[[Reading, bytes], Request], body: bytes, caller: Caller
+        self, parse: Callable[[Reading, bytes], Request], body: bytes, exchange: Exchange
     ) -> Request:
         """Raises InvalidRequest, or NotFound for a model that the caller does not know."""
         if len(body) <= INLINE_BODY_BYTES:
             request = parse(self._reading, body)
         else:
             request = await asyncio.to_thread(parse, self._reading, body)
-        self.model_of(caller).check(request.model)
+        self.model_of(exchange.caller).check(request.model)
+        account = exchange.account
+        account.model, account.choices = request.model, request.choices
+        account.stream = request.delivery.stream
         if request.choices > self._limits.choices:
             raise InvalidRequest(
                 f"n must be <= {self._limits.choices}, got {request.choices}", field="n"
@@ -143,6 +146,7 @@ class Codec:
         with span("codec.encode", exchange.trace):
             prompts = await asyncio.to_thread(self._encoded, request)
         exchange.figures["prompt_tokens"] = sum(len(prompt.ids) for prompt in prompts)
+        exchange.account.encoded_s = exchange.elapsed_s()
         exchange.figures["prompt_digest"] = ",".join(token_digest(one.ids) for one in prompts)
         return prompts
 
@@ -185,15 +189,19 @@ class Codec:
                 answer = self._answer(request, prompts, rooms)
                 with span("codec.decode", exchange.trace) as trace:
                     try:
+                        exchange.account.is_submitted = True
                         with self._submitted(engine, generations, trace.traceparent) as running:
                             async with aclosing(self._batches(running, answer)) as batches:
                                 async for batch in batches:
+                                    if exchange.account.first_s is None:
+                                        exchange.account.first_s = exchange.elapsed_s()
                                     if answer.routed:
                                         exchange.figures["routed"] = answer.routed
                                     yield batch
                     finally:
                         reservation.used = answer.used_tokens
                         exchange.figures.update(answer.figures())
+                        answer.tell(exchange.account)
 
     def _terms(
         self, exchange: Exchange, engine: Engine, quota: Quota, constraint: Constraint | None

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from time import monotonic
+from time import monotonic, time
 
+from services.codec.request_record import Account, Listener, Outcome, RequestRecord
 from services.shared.access.caller import ANYBODY, Caller
-from services.shared.errors import ServiceError
+from services.shared.errors import Cancelled, ServiceError
 from services.shared.telemetry import Attribute, span
 from services.shared.trace_context import TraceContext
 
@@ -19,36 +20,53 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Exchange:
-    """Names of a request and whose it is; `figures` are what log and span tell, never content."""
+    """Names of a request and whose it is; `figures` are what log and span tell, never content.
+
+    Attributes:
+        began: when, by the monotonic clock.
+        account: what it comes to.
+    """
 
     request_id: str
     trace: TraceContext
     caller: Caller = ANYBODY
     figures: dict[str, Attribute] = field(default_factory=dict)
+    began: float = field(default_factory=monotonic)
+    account: Account = field(default_factory=Account)
+
+    def elapsed_s(self) -> float:
+        return monotonic() - self.began
 
 
 @contextmanager
 def exchanging(
-    door: str, request_id: str, parent: TraceContext, caller: Caller
+    door: str,
+    request_id: str,
+    parent: TraceContext,
+    caller: Caller,
+    listeners: Sequence[Listener] = (),
 ) -> Iterator[Exchange]:
-    """Opens the span of a request; at the end writes its line."""
+    """Opens the span of a request; at the end writes its line and tells the listeners."""
     figures: dict[str, Attribute] = {"door": door, "request_id": request_id}
     if caller.tenant is not None and caller.key_id is not None:
         figures |= {"tenant": caller.tenant, "key": caller.key_id}
-    began = monotonic()
+    began_at = time()
     with span("codec.request", parent, figures) as trace:
         exchange = Exchange(request_id=request_id, trace=trace, caller=caller, figures=figures)
         try:
             yield exchange
         except asyncio.CancelledError:
-            figures["error"] = "Cancelled"
+            figures["error"] = Cancelled.__name__
             raise
         except ServiceError as error:
             note_error(exchange, error)
             raise
         finally:
-            figures["duration_ms"] = round(1000 * (monotonic() - began), 1)
+            figures["duration_ms"] = round(1000 * exchange.elapsed_s(), 1)
             _log.info("request", extra={"trace": trace, "fields": dict(figures)})
+            record = _record(exchange, door, began_at)
+            for listener in listeners:
+                listener(record)
 
 
 def note_error(exchange: Exchange, error: ServiceError) -> None:
@@ -56,3 +74,28 @@ def note_error(exchange: Exchange, error: ServiceError) -> None:
     exchange.figures["error"] = type(error).__name__
     if error.field is not None:
         exchange.figures["field"] = error.field[:100]
+
+
+def _record(exchange: Exchange, door: str, began_at: float) -> RequestRecord:
+    error = exchange.figures.get("error")
+    return RequestRecord(
+        request_id=exchange.request_id,
+        trace_id=exchange.trace.trace_id,
+        door=door,
+        path=str(exchange.figures.get("path", "")),
+        tenant=exchange.caller.tenant,
+        key_id=exchange.caller.key_id,
+        began_at=began_at,
+        duration_s=exchange.elapsed_s(),
+        outcome=_outcome(error, is_submitted=exchange.account.is_submitted),
+        error=None if error is None else str(error),
+        account=exchange.account,
+    )
+
+
+def _outcome(error: Attribute | None, *, is_submitted: bool) -> Outcome:
+    if error is None:
+        return Outcome.FINISHED
+    if error == Cancelled.__name__:
+        return Outcome.CANCELLED
+    return Outcome.FAILED if is_submitted else Outcome.REFUSED

@@ -45,10 +45,11 @@ class ChatEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         body = await body_of(scope, receive, self._max_body_bytes)
         exchange = exchange_of(scope)
-        request = await self._codec.parse(self._protocol.parse, body, exchange.caller)
+        request = await self._codec.parse(self._protocol.parse, body, exchange)
         # A session is nearer than what a body says, which may be of all that a user does.
         affinity = session_of(headers_of(scope)) or request.affinity
         request = replace(request, affinity=affinity)
+        exchange.account.operation = self._protocol.name
         exchange.figures["stream"] = request.delivery.stream
         reply = self._codec.reply(request, exchange)
         if request.delivery.stream:

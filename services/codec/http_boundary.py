@@ -97,7 +97,8 @@ class HttpBoundary:
             return
         parent = TraceContext.parse(headers.get(HEADER))
         try:
-            with exchanging("http", request_id, parent, admitted) as exchange:
+            listeners = self._reception.listeners
+            with exchanging("http", request_id, parent, admitted, listeners) as exchange:
                 await self._named(exchange, scope, receive, send)
         except Cancelled:
             return

@@ -51,4 +51,4 @@ class CountPages:
 
     async def _parsed(self, parse: Parse, request: HttpRequest) -> Request:
         body = await body_of(request.scope, request.receive, self._max_body_bytes)
-        return await self._codec.parse(parse, body, exchange_of(request.scope).caller)
+        return await self._codec.parse(parse, body, exchange_of(request.scope))

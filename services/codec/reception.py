@@ -9,6 +9,7 @@ from services.codec.open_requests import OpenRequests
 from services.codec.protocols.reply import Refusal
 from services.codec.protocols.wire_protocol import WireProtocol
 from services.codec.repeats import Repeats, Told
+from services.codec.request_record import Listener
 from services.codec.retry import spread
 from services.shared.access.caller import Caller
 from services.shared.access.guard import Denial
@@ -39,6 +40,9 @@ class Reception:
         draw: a random number from 0 to 1.
         open_requests: of both doors.
         access: knows who asks, and how much each may use.
+
+    Attributes:
+        listeners: hear of each request at its end.
     """
 
     def __init__(
@@ -55,6 +59,7 @@ class Reception:
         self.open_requests = open_requests
         self.guard = access.guard
         self.quotas = access.quotas
+        self.listeners: list[Listener] = []
 
     def admit(
         self, shown: Shown, peer: str, request_id: str, protocol: WireProtocol

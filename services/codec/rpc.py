@@ -119,7 +119,7 @@ class CodecServicer(rpc.CodecServiceServicer):
         self, protocol: WireProtocol, parse: Parse, body: HttpBody, context: Context
     ) -> int:
         with self._exchanging(protocol, context) as exchange, self._entered():
-            parsed = await self._codec.parse(parse, self._data(body), exchange.caller)
+            parsed = await self._codec.parse(parse, self._data(body), exchange)
             return len(await self._codec.prompt_ids(parsed, exchange))
 
     async def _answered(
@@ -139,7 +139,8 @@ class CodecServicer(rpc.CodecServiceServicer):
             self._exchanging(protocol, context, note) as exchange,
             self._entered(for_answer=True),
         ):
-            request = await self._codec.parse(protocol.parse, self._data(body), exchange.caller)
+            request = await self._codec.parse(protocol.parse, self._data(body), exchange)
+            exchange.account.operation = protocol.name
             exchange.figures["stream"] = request.delivery.stream
             answer = self._streamed if request.delivery.stream else self._whole
             async with aclosing(answer(protocol, request, exchange)) as bodies:
@@ -180,7 +181,8 @@ class CodecServicer(rpc.CodecServiceServicer):
         request_id = request_id_from(metadata.get("x-request-id"))
         caller = current_caller.get()
         try:
-            with exchanging("grpc", request_id, trace_of(context), caller) as exchange:
+            listeners = self._reception.listeners
+            with exchanging("grpc", request_id, trace_of(context), caller, listeners) as exchange:
                 exchange.figures["path"] = protocol.name
                 names = (("x-request-id", request_id), ("x-trace-id", exchange.trace.trace_id))
                 context.set_trailing_metadata(names)

@@ -20,6 +20,7 @@ from services.codec.protocols.seal import Seal
 from services.codec.readiness import Ready, watched
 from services.codec.reception import Reception
 from services.codec.repeats import Repeats
+from services.codec.request_record import Listener
 from services.codec.rpc import CodecServicer, denied_call, register
 from services.codec.served_model import ServedModel
 from services.codec.settings import CodecSettings
@@ -47,6 +48,7 @@ class Service:
         health: the same for the gRPC door.
         requests: those of both doors.
         give_up: ends all answers with an error.
+        listeners: hear of each request at its end.
     """
 
     http: str
@@ -55,6 +57,7 @@ class Service:
     health: Health
     requests: OpenRequests
     give_up: Callable[[], None]
+    listeners: list[Listener]
 
     def leave(self) -> None:
         """Is not ready any more and asks callers to go elsewhere, but takes who comes."""
@@ -123,6 +126,7 @@ async def _doors(
             health=door.health,
             requests=requests,
             give_up=codec.give_up,
+            listeners=reception.listeners,
         )
         requests.close()
         codec.give_up()

@@ -11,7 +11,7 @@ from services.codec.protocols.reading import Images
 from services.shared.access.settings import SecuritySettings
 from services.shared.bounds import at_least, within
 from services.shared.byte_size import ByteSize
-from services.shared.settings import HealthSettings, TelemetrySettings
+from services.shared.settings import HealthSettings, MetricsSettings, TelemetrySettings
 
 ALIASES = {"MODEL_PATH": "executor.model_path", "MAX_CONCURRENT": "service.limits.max_concurrency"}
 
@@ -117,4 +117,5 @@ class CodecSettings:
     service: ServiceSettings = field(default_factory=ServiceSettings)
     security: SecuritySettings = field(default_factory=SecuritySettings)
     health: HealthSettings = field(default_factory=HealthSettings)
+    metrics: MetricsSettings = field(default_factory=MetricsSettings)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)

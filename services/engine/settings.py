@@ -10,6 +10,7 @@ from services.engine.kv.cache_settings import CacheSettings
 from services.shared.bounds import at_least, within
 from services.shared.byte_size import ByteSize
 from services.shared.settings import MetricsSettings, ServerSettings, TelemetrySettings
+from services.shared.tls.settings import MeshSettings
 
 ALIASES = {
     "MODEL_PATH": "executor.model_path",
@@ -156,5 +157,6 @@ class EngineSettings:
     server: ServerSettings = ServerSettings(port=9100)
     service: ServiceSettings = ServiceSettings()
     cache: CacheSettings = CacheSettings()
+    security: MeshSettings = MeshSettings()
     metrics: MetricsSettings = MetricsSettings()
     telemetry: TelemetrySettings = TelemetrySettings()

@@ -11,8 +11,9 @@ from services.router.fleet.health import HealthRules
 from services.router.fleet.prefill_rules import PrefillRules
 from services.router.relay.retry_budget import RetryRules
 from services.router.replica_spec import ReplicaSpec
+from services.shared.access.settings import SecuritySettings
 from services.shared.bounds import at_least, within
-from services.shared.settings import ServerSettings, TelemetrySettings
+from services.shared.settings import MetricsSettings, ServerSettings, TelemetrySettings
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,6 +64,8 @@ class RouterSettings:
     discovery: DiscoverySettings = DiscoverySettings()
     server: ServerSettings = ServerSettings(port=9000)
     service: ServiceSettings = ServiceSettings()
+    security: SecuritySettings = field(default_factory=SecuritySettings)
+    metrics: MetricsSettings = MetricsSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
 
     def __post_init__(self) -> None:

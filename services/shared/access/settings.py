@@ -7,6 +7,7 @@ from pathlib import Path
 
 from services.shared.access.address_rules import networks_of
 from services.shared.bounds import within
+from services.shared.tls.settings import MeshSettings
 
 ALGORITHMS = (
     *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
@@ -50,7 +51,7 @@ class JwtSettings:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SecuritySettings:
+class SecuritySettings(MeshSettings):
     """Who may ask. With keys or tokens configured nobody is answered without one.
 
     Args:

@@ -55,6 +55,14 @@ class CachedTokens:
     def total(self) -> int:
         return self.device + self.host + self.peer + self.service
 
+    def __add__(self, other: CachedTokens) -> CachedTokens:
+        return CachedTokens(
+            device=self.device + other.device,
+            host=self.host + other.host,
+            peer=self.peer + other.peer,
+            service=self.service + other.service,
+        )
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Usage:

@@ -1,0 +1,1 @@
+"""Certificates between services: who shows which, and whom to believe."""

@@ -1,0 +1,19 @@
+"""Settings of the connections between services."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MeshSettings:
+    """How services know each other.
+
+    Args:
+        mtls: certificates on both sides of each connection; without, on this machine alone.
+        certificates: the folder with ours, as `tokenway certs` makes it; changes are followed.
+    """
+
+    mtls: bool = False
+    certificates: Path | None = None
