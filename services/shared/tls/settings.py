@@ -13,7 +13,9 @@ class MeshSettings:
     Args:
         mtls: certificates on both sides of each connection; without, on this machine alone.
         certificates: the folder with ours, as `tokenway certs` makes it; changes are followed.
+        audit_file: where what operators did and who was refused is noted, a line each; None nowhere.
     """
 
     mtls: bool = False
     certificates: Path | None = None
+    audit_file: Path | None = None
