@@ -144,27 +144,28 @@ class Codec:
 
     async def _prompts(self, request: Request, exchange: Exchange) -> list[EncodedPrompt]:
         with span("codec.encode", exchange.trace):
-            prompts = await asyncio.to_thread(self._encoded, request)
+            tenant = exchange.caller.tenant or ""
+            prompts = await asyncio.to_thread(self._encoded, request, tenant)
         exchange.figures["prompt_tokens"] = sum(len(prompt.ids) for prompt in prompts)
         exchange.account.encoded_s = exchange.elapsed_s()
         exchange.figures["prompt_digest"] = ",".join(token_digest(one.ids) for one in prompts)
         return prompts
 
-    def _encoded(self, request: Request) -> list[EncodedPrompt]:
+    def _encoded(self, request: Request, tenant: str) -> list[EncodedPrompt]:
         prompt, encoder = request.prompt, self.encoder
         if not isinstance(prompt, Conversation):
             return [EncodedPrompt(encoder.encode_raw(raw)) for raw in prompt.prompts]
         asked = with_reasoning(prompt, request.reasoning, encoder.variables)
-        return [encoder.encode_with_head(asked)]
+        return [encoder.encode_with_head(asked, tenant)]
 
     async def _constraint(self, request: Request, prompts: list[list[int]]) -> Constraint | None:
         if not may_constrain(request):
             return None
         return await asyncio.to_thread(self._outputs.constraint, request, prompts)
 
-    async def encode_text(self, text: str) -> list[int]:
+    async def encode_text(self, text: str, caller: Caller) -> list[int]:
         """Token IDs of plain text, encoded in another thread."""
-        return await asyncio.to_thread(self.encoder.encode_text, text)
+        return await asyncio.to_thread(self.encoder.encode_text, text, caller.tenant or "")
 
     async def answer(
         self, request: Request, exchange: Exchange

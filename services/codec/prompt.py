@@ -59,26 +59,28 @@ class PromptEncoder:
         """Names that the template uses."""
         return self._template.names
 
-    def encode(self, conversation: Conversation) -> list[int]:
+    def encode(self, conversation: Conversation, tenant: str = "") -> list[int]:
         """Token IDs of the prompt. Control tokens come from the template alone.
+
+        Pieces are remembered and found for the tenant alone.
 
         Raises:
             InvalidRequest: text that cannot be encoded, or a conversation the template refuses.
         """
-        return self.encode_with_head(conversation).ids
+        return self.encode_with_head(conversation, tenant).ids
 
-    def encode_with_head(self, conversation: Conversation) -> EncodedPrompt:
+    def encode_with_head(self, conversation: Conversation, tenant: str = "") -> EncodedPrompt:
         """The prompt, and how much of it does not depend on what is said; raises as `encode`."""
         pieces = list(self._controls.split(self.render(conversation)))
         head = head_pieces(conversation, (piece.text for piece in pieces))
         # Control tokens are borders: what comes after one changes no ID before it.
-        return EncodedPrompt(self._ids(pieces), len(self._ids(pieces[:head])))
+        return EncodedPrompt(self._ids(pieces, tenant), len(self._ids(pieces[:head], tenant)))
 
-    def encode_text(self, text: str) -> list[int]:
+    def encode_text(self, text: str, tenant: str = "") -> list[int]:
         """Token IDs of plain text; spelled control tokens stay text."""
         check_text(text, "text")
         segments = self.tokenizer.segments(text)
-        known = self.pieces.ids(segments)
+        known = self.pieces.ids(segments, tenant)
         return [token for segment in segments for token in known[segment]]
 
     def encode_raw(self, prompt: TextPrompt | TokenPrompt) -> list[int]:
@@ -135,13 +137,13 @@ class PromptEncoder:
         check_text(text, field)
         return self._controls.broken(text)
 
-    def _ids(self, pieces: Iterable[Piece]) -> list[int]:
+    def _ids(self, pieces: Iterable[Piece], tenant: str) -> list[int]:
         parts: list[str | ControlToken] = []
         for piece in pieces:
             parts += self.tokenizer.segments(piece.text)
             if piece.control is not None:
                 parts.append(piece.control)
-        known = self.pieces.ids(part for part in parts if isinstance(part, str))
+        known = self.pieces.ids((part for part in parts if isinstance(part, str)), tenant)
         ids: list[int] = []
         for part in parts:
             if isinstance(part, str):

@@ -100,7 +100,8 @@ class CodecServicer(rpc.CodecServiceServicer):
 
     async def Encode(self, request: pb.EncodeRequest, context: Context) -> pb.EncodeResponse:
         with self._entered():
-            return pb.EncodeResponse(token_ids=await self._codec.encode_text(request.text))
+            token_ids = await self._codec.encode_text(request.text, current_caller.get())
+            return pb.EncodeResponse(token_ids=token_ids)
 
     async def Decode(
         self, request_iterator: AsyncIterator[pb.DecodeRequest], context: Context

@@ -70,3 +70,11 @@ def test_threads_share_one_entry() -> None:
     before = cache.used_bytes
     assert cache.ids(["same"])["same"] == [4]
     assert cache.used_bytes == before < 1_000
+
+
+def test_nobody_finds_what_another_has_sent() -> None:
+    encode = CountingEncoder()
+    cache = PieceCache(encode, 10_000)
+    for owner in ("a", "b", "a", "b"):
+        assert cache.ids(["abc"], owner) == {"abc": [97, 98, 99]}
+    assert encode.calls == [["abc"], ["abc"]]
