@@ -126,7 +126,7 @@ class Answer:
         figures: dict[str, Attribute] = {
             "completion_tokens": sum(cursor.tokens for cursor in cursors),
             "output_digest": ",".join(cursor.digest for cursor in cursors),
-            "continuations": sum(timeline.continuations for timeline in self._timelines()),
+            "continuations": sum(timeline.continuations for timeline in self._timelines().values()),
         }
         if self.has_started:
             figures["cached_tokens"] = sum(map(_cached, self._firsts()))
@@ -144,9 +144,11 @@ class Answer:
         account.routed = self.routed
         account.timelines = self._timelines()
 
-    def _timelines(self) -> list[Timeline]:
-        """Of the generations that ended by themselves."""
-        return [output.timeline for output in self._outputs if output.timeline]
+    def _timelines(self) -> dict[int, Timeline]:
+        """Of the generations that ended by themselves, by choice."""
+        return {
+            output.cursor.choice: output.timeline for output in self._outputs if output.timeline
+        }
 
     def _told(self, output: _Output, event: Event) -> list[OutputEvent]:
         if output.finish is not None:

@@ -34,7 +34,7 @@ class Account:
         encoded_s: seconds from its beginning until the prompts were token IDs.
         first_s: seconds from its beginning to the first part of the answer.
         routed: why it went where it went.
-        timelines: of the generations that ended by themselves.
+        timelines: of the generations that ended by themselves, by choice.
     """
 
     operation: str | None = None
@@ -48,7 +48,7 @@ class Account:
     encoded_s: float | None = None
     first_s: float | None = None
     routed: str = ""
-    timelines: list[Timeline] = field(default_factory=list)
+    timelines: dict[int, Timeline] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
