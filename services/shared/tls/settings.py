@@ -13,7 +13,7 @@ class MeshSettings:
     Args:
         mtls: certificates on both sides of each connection; without, on this machine alone.
         certificates: the folder with ours, as `tokenway certs` makes it; changes are followed.
-        audit_file: where what operators did and who was refused is noted, a line each; None nowhere.
+        audit_file: to which what operators did and who was refused is added; None notes nothing.
     """
 
     mtls: bool = False
