@@ -19,6 +19,7 @@ COMMANDS = {
     "router": ("services.launcher.router_command", "run one router, or operate one (router list)"),
     "cache": ("services.launcher.cache_command", "switch, flush and watch the caches of engines"),
     "keys": ("services.launcher.keys_command", "make API keys, list them, take them back"),
+    "certs": ("services.launcher.certs_command", "make certificates for services, renew them"),
     "codec": ("services.codec.__main__", "run one codec"),
 }
 """Each command's module, imported only for it: a router's machine has no torch."""

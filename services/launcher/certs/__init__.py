@@ -1,0 +1,1 @@
+"""Certificates for services and operators: made, kept and told of."""
