@@ -21,6 +21,7 @@ from services.codec.readiness import Ready, watched
 from services.codec.reception import Reception
 from services.codec.repeats import Repeats
 from services.codec.request_record import Listener
+from services.codec.request_rows import row_of
 from services.codec.rpc import CodecServicer, denied_call, register
 from services.codec.served_model import ServedModel
 from services.codec.settings import CodecSettings
@@ -29,6 +30,8 @@ from services.shared.access.quotas import Quotas
 from services.shared.access.rpc_guard import RpcGuard
 from services.shared.health import Health
 from services.shared.model_folder import CONFIG, ModelFolder
+from services.shared.request_log.opening import logging_requests
+from services.shared.request_log.request_log import RequestLog
 from services.shared.server import serving
 
 LAST_WORDS_S = 1.0
@@ -49,6 +52,7 @@ class Service:
         requests: those of both doors.
         give_up: ends all answers with an error.
         listeners: hear of each request at its end.
+        request_log: keeps a row of each; None where no database is named.
     """
 
     http: str
@@ -58,6 +62,7 @@ class Service:
     requests: OpenRequests
     give_up: Callable[[], None]
     listeners: list[Listener]
+    request_log: RequestLog | None
 
     def leave(self) -> None:
         """Is not ready any more and asks callers to go elsewhere, but takes who comes."""
@@ -81,6 +86,7 @@ async def serving_codec(
     Raises BadConfig when who may ask is not to be known, or would be anybody beyond this machine.
     """
     async with (
+        logging_requests(settings.request_log) as request_log,
         guarding(settings.security, settings.server.host) as access,
         linked(settings.inference_engine.endpoint, _identity(folder, encoder)) as link,
     ):
@@ -88,8 +94,10 @@ async def serving_codec(
         repeats = Repeats(asyncio.get_running_loop())
         draw = Random().random  # noqa: S311 no secret
         reception = Reception(codec.refusal, repeats, draw, OpenRequests(), access)
+        if request_log is not None:
+            reception.listeners.append(lambda record: request_log.add(row_of(record)))
         try:
-            async with _doors(settings, codec, reception) as service:
+            async with _doors(settings, codec, reception, request_log) as service:
                 yield service
         finally:
             repeats.close()
@@ -97,7 +105,7 @@ async def serving_codec(
 
 @asynccontextmanager
 async def _doors(
-    settings: CodecSettings, codec: Codec, reception: Reception
+    settings: CodecSettings, codec: Codec, reception: Reception, request_log: RequestLog | None
 ) -> AsyncIterator[Service]:
     server, requests = settings.server, reception.open_requests
     ready = Ready(codec, requests, settings.health.initial_delay_seconds)
@@ -127,6 +135,7 @@ async def _doors(
             requests=requests,
             give_up=codec.give_up,
             listeners=reception.listeners,
+            request_log=request_log,
         )
         requests.close()
         codec.give_up()

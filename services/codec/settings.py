@@ -11,6 +11,7 @@ from services.codec.protocols.reading import Images
 from services.shared.access.settings import SecuritySettings
 from services.shared.bounds import at_least, within
 from services.shared.byte_size import ByteSize
+from services.shared.request_log.settings import RequestLogSettings
 from services.shared.settings import HealthSettings, MetricsSettings, TelemetrySettings
 
 ALIASES = {"MODEL_PATH": "executor.model_path", "MAX_CONCURRENT": "service.limits.max_concurrency"}
@@ -116,6 +117,7 @@ class CodecSettings:
     inference_engine: EngineSettings = field(default_factory=EngineSettings)
     service: ServiceSettings = field(default_factory=ServiceSettings)
     security: SecuritySettings = field(default_factory=SecuritySettings)
+    request_log: RequestLogSettings = field(default_factory=RequestLogSettings)
     health: HealthSettings = field(default_factory=HealthSettings)
     metrics: MetricsSettings = field(default_factory=MetricsSettings)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)

@@ -1,0 +1,1 @@
+"""A row of figures for each request, in a database."""
