@@ -177,25 +177,65 @@ class ListReplicasResponse(_message.Message):
 
     REPLICAS_FIELD_NUMBER: _builtins.int
     WAITING_FIELD_NUMBER: _builtins.int
+    TENANTS_FIELD_NUMBER: _builtins.int
     waiting: _builtins.int
     """Generations that wait in the router."""
     @_builtins.property
     def replicas(self) -> _containers.RepeatedCompositeFieldContainer[Global___Replica]:
         """In the order of their names."""
 
+    @_builtins.property
+    def tenants(self) -> _containers.RepeatedCompositeFieldContainer[Global___Tenant]:
+        """Those who have generations here now, the one with the most first; at most 100."""
+
     def __init__(
         self,
         *,
         replicas: _abc.Iterable[Global___Replica] | None = ...,
         waiting: _builtins.int = ...,
+        tenants: _abc.Iterable[Global___Tenant] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["replicas", b"replicas", "waiting", b"waiting"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["replicas", b"replicas", "tenants", b"tenants", "waiting", b"waiting"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListReplicasResponse: _TypeAlias = ListReplicasResponse  # noqa: Y015
+
+@_typing.final
+class Tenant(_message.Message):
+    """What a tenant has in the router."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    RUNNING_FIELD_NUMBER: _builtins.int
+    WAITING_FIELD_NUMBER: _builtins.int
+    OUTSTANDING_TOKENS_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Its name. Empty for callers that name none."""
+    running: _builtins.int
+    """Generations at replicas."""
+    waiting: _builtins.int
+    """Generations that wait for a place."""
+    outstanding_tokens: _builtins.int
+    """Tokens of all of them still to compute or to come, were nothing cached."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        running: _builtins.int = ...,
+        waiting: _builtins.int = ...,
+        outstanding_tokens: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "outstanding_tokens", b"outstanding_tokens", "running", b"running", "waiting", b"waiting"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Tenant: _TypeAlias = Tenant  # noqa: Y015
 
 @_typing.final
 class DrainReplicaRequest(_message.Message):
