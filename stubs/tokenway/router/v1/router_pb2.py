@@ -27,41 +27,41 @@ from tokenway.stream.v1 import stream_pb2 as tokenway_dot_stream_dot_v1_dot_stre
 from tokenway.types.v1 import types_pb2 as tokenway_dot_types_dot_v1_dot_types__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1ftokenway/router/v1/router.proto\x12\x12tokenway.router.v1\x1a\x1ftokenway/engine/v1/engine.proto\x1a\x1ftokenway/stream/v1/stream.proto\x1a\x1dtokenway/types/v1/types.proto\"\xe2\x02\n\x07Replica\x12\x0f\n\x07\x61\x64\x64ress\x18\x01 \x01(\t\x12\x31\n\x06status\x18\x02 \x01(\x0e\x32!.tokenway.router.v1.ReplicaStatus\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x0e\n\x06weight\x18\x04 \x01(\x01\x12\x0c\n\x04pool\x18\x05 \x01(\t\x12\x0f\n\x07version\x18\x06 \x01(\t\x12\r\n\x05\x65poch\x18\x07 \x01(\x04\x12*\n\x04load\x18\x08 \x01(\x0b\x32\x17.tokenway.types.v1.LoadH\x00\x88\x01\x01\x12\x13\n\x0bload_age_ms\x18\t \x01(\x04\x12\x0f\n\x07running\x18\n \x01(\r\x12\x1a\n\x12outstanding_tokens\x18\x0b \x01(\x04\x12\x10\n\x08\x61ssigned\x18\x0c \x01(\x04\x12\x14\n\x0cknown_blocks\x18\r \x01(\r\x12&\n\x04role\x18\x0e \x01(\x0e\x32\x18.tokenway.engine.v1.RoleB\x07\n\x05_load\"\x15\n\x13ListReplicasRequest\"\x83\x01\n\x14ListReplicasResponse\x12-\n\x08replicas\x18\x01 \x03(\x0b\x32\x1b.tokenway.router.v1.Replica\x12\x0f\n\x07waiting\x18\x02 \x01(\r\x12+\n\x07tenants\x18\x03 \x03(\x0b\x32\x1a.tokenway.router.v1.Tenant\"T\n\x06Tenant\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07running\x18\x02 \x01(\r\x12\x0f\n\x07waiting\x18\x03 \x01(\r\x12\x1a\n\x12outstanding_tokens\x18\x04 \x01(\x04\"4\n\x13\x44rainReplicaRequest\x12\x0f\n\x07\x61\x64\x64ress\x18\x01 \x01(\t\x12\x0c\n\x04undo\x18\x02 \x01(\x08\"D\n\x14\x44rainReplicaResponse\x12,\n\x07replica\x18\x01 \x01(\x0b\x32\x1b.tokenway.router.v1.Replica\"3\n\x10SetWeightRequest\x12\x0f\n\x07\x61\x64\x64ress\x18\x01 \x01(\t\x12\x0e\n\x06weight\x18\x02 \x01(\x01\"A\n\x11SetWeightResponse\x12,\n\x07replica\x18\x01 \x01(\x0b\x32\x1b.tokenway.router.v1.Replica\"9\n\x11\x44isconnectRequest\x12\x0f\n\x07\x61\x64\x64ress\x18\x01 \x01(\t\x12\x13\n\x0b\x64uration_ms\x18\x02 \x01(\r\"\x14\n\x12\x44isconnectResponse\"F\n\x0e\x45xplainRequest\x12\x34\n\x07request\x18\x01 \x01(\x0b\x32#.tokenway.stream.v1.GenerateRequest\"o\n\x0f\x45xplainResponse\x12\x0f\n\x07\x61\x64\x64ress\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0e\n\x06policy\x18\x03 \x01(\t\x12+\n\x07options\x18\x04 \x03(\x0b\x32\x1a.tokenway.router.v1.Option\"\xda\x01\n\x06Option\x12\x0f\n\x07\x61\x64\x64ress\x18\x01 \x01(\t\x12\x31\n\x06status\x18\x02 \x01(\x0e\x32!.tokenway.router.v1.ReplicaStatus\x12\x10\n\x08has_room\x18\x03 \x01(\x08\x12\x15\n\rcached_tokens\x18\x04 \x01(\r\x12\x0c\n\x04\x63ost\x18\x05 \x01(\x01\x12\x0e\n\x06reason\x18\x06 \x01(\t\x12&\n\x04role\x18\x07 \x01(\x0e\x32\x18.tokenway.engine.v1.Role\x12\x0c\n\x04peer\x18\x08 \x01(\t\x12\x0f\n\x07prefill\x18\t \x01(\t*\xa9\x02\n\rReplicaStatus\x12\x1e\n\x1aREPLICA_STATUS_UNSPECIFIED\x10\x00\x12\x1b\n\x17REPLICA_STATUS_STARTING\x10\x01\x12\x18\n\x14REPLICA_STATUS_READY\x10\x02\x12\x1b\n\x17REPLICA_STATUS_DEGRADED\x10\x03\x12\x18\n\x14REPLICA_STATUS_STUCK\x10\x04\x12\x1b\n\x17REPLICA_STATUS_DRAINING\x10\x05\x12\x17\n\x13REPLICA_STATUS_GONE\x10\x06\x12\x1d\n\x19REPLICA_STATUS_MISMATCHED\x10\x07\x12\x1a\n\x16REPLICA_STATUS_EJECTED\x10\x08\x12\x19\n\x15REPLICA_STATUS_LOOPED\x10\t2\xe0\x03\n\rRouterService\x12\x61\n\x0cListReplicas\x12\'.tokenway.router.v1.ListReplicasRequest\x1a(.tokenway.router.v1.ListReplicasResponse\x12\x61\n\x0c\x44rainReplica\x12\'.tokenway.router.v1.DrainReplicaRequest\x1a(.tokenway.router.v1.DrainReplicaResponse\x12X\n\tSetWeight\x12$.tokenway.router.v1.SetWeightRequest\x1a%.tokenway.router.v1.SetWeightResponse\x12[\n\nDisconnect\x12%.tokenway.router.v1.DisconnectRequest\x1a&.tokenway.router.v1.DisconnectResponse\x12R\n\x07\x45xplain\x12\".tokenway.router.v1.ExplainRequest\x1a#.tokenway.router.v1.ExplainResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1ftokenway/router/v1/router.proto\x12\x12tokenway.router.v1\x1a\x1ftokenway/engine/v1/engine.proto\x1a\x1ftokenway/stream/v1/stream.proto\x1a\x1dtokenway/types/v1/types.proto\"\xe2\x02\n\x07Replica\x12\x0f\n\x07\x61\x64\x64ress\x18\x01 \x01(\t\x12\x31\n\x06status\x18\x02 \x01(\x0e\x32!.tokenway.router.v1.ReplicaStatus\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x0e\n\x06weight\x18\x04 \x01(\x01\x12\x0c\n\x04pool\x18\x05 \x01(\t\x12\x0f\n\x07version\x18\x06 \x01(\t\x12\r\n\x05\x65poch\x18\x07 \x01(\x04\x12*\n\x04load\x18\x08 \x01(\x0b\x32\x17.tokenway.types.v1.LoadH\x00\x88\x01\x01\x12\x13\n\x0bload_age_ms\x18\t \x01(\x04\x12\x0f\n\x07running\x18\n \x01(\r\x12\x1a\n\x12outstanding_tokens\x18\x0b \x01(\x04\x12\x10\n\x08\x61ssigned\x18\x0c \x01(\x04\x12\x14\n\x0cknown_blocks\x18\r \x01(\r\x12&\n\x04role\x18\x0e \x01(\x0e\x32\x18.tokenway.engine.v1.RoleB\x07\n\x05_load\"\x15\n\x13ListReplicasRequest\"\x9a\x01\n\x14ListReplicasResponse\x12-\n\x08replicas\x18\x01 \x03(\x0b\x32\x1b.tokenway.router.v1.Replica\x12\x0f\n\x07waiting\x18\x02 \x01(\r\x12+\n\x07tenants\x18\x03 \x03(\x0b\x32\x1a.tokenway.router.v1.Tenant\x12\x15\n\routput_tokens\x18\x04 \x01(\x04\"T\n\x06Tenant\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07running\x18\x02 \x01(\r\x12\x0f\n\x07waiting\x18\x03 \x01(\r\x12\x1a\n\x12outstanding_tokens\x18\x04 \x01(\x04\"4\n\x13\x44rainReplicaRequest\x12\x0f\n\x07\x61\x64\x64ress\x18\x01 \x01(\t\x12\x0c\n\x04undo\x18\x02 \x01(\x08\"D\n\x14\x44rainReplicaResponse\x12,\n\x07replica\x18\x01 \x01(\x0b\x32\x1b.tokenway.router.v1.Replica\"3\n\x10SetWeightRequest\x12\x0f\n\x07\x61\x64\x64ress\x18\x01 \x01(\t\x12\x0e\n\x06weight\x18\x02 \x01(\x01\"A\n\x11SetWeightResponse\x12,\n\x07replica\x18\x01 \x01(\x0b\x32\x1b.tokenway.router.v1.Replica\"9\n\x11\x44isconnectRequest\x12\x0f\n\x07\x61\x64\x64ress\x18\x01 \x01(\t\x12\x13\n\x0b\x64uration_ms\x18\x02 \x01(\r\"\x14\n\x12\x44isconnectResponse\"F\n\x0e\x45xplainRequest\x12\x34\n\x07request\x18\x01 \x01(\x0b\x32#.tokenway.stream.v1.GenerateRequest\"o\n\x0f\x45xplainResponse\x12\x0f\n\x07\x61\x64\x64ress\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0e\n\x06policy\x18\x03 \x01(\t\x12+\n\x07options\x18\x04 \x03(\x0b\x32\x1a.tokenway.router.v1.Option\"\xda\x01\n\x06Option\x12\x0f\n\x07\x61\x64\x64ress\x18\x01 \x01(\t\x12\x31\n\x06status\x18\x02 \x01(\x0e\x32!.tokenway.router.v1.ReplicaStatus\x12\x10\n\x08has_room\x18\x03 \x01(\x08\x12\x15\n\rcached_tokens\x18\x04 \x01(\r\x12\x0c\n\x04\x63ost\x18\x05 \x01(\x01\x12\x0e\n\x06reason\x18\x06 \x01(\t\x12&\n\x04role\x18\x07 \x01(\x0e\x32\x18.tokenway.engine.v1.Role\x12\x0c\n\x04peer\x18\x08 \x01(\t\x12\x0f\n\x07prefill\x18\t \x01(\t*\xa9\x02\n\rReplicaStatus\x12\x1e\n\x1aREPLICA_STATUS_UNSPECIFIED\x10\x00\x12\x1b\n\x17REPLICA_STATUS_STARTING\x10\x01\x12\x18\n\x14REPLICA_STATUS_READY\x10\x02\x12\x1b\n\x17REPLICA_STATUS_DEGRADED\x10\x03\x12\x18\n\x14REPLICA_STATUS_STUCK\x10\x04\x12\x1b\n\x17REPLICA_STATUS_DRAINING\x10\x05\x12\x17\n\x13REPLICA_STATUS_GONE\x10\x06\x12\x1d\n\x19REPLICA_STATUS_MISMATCHED\x10\x07\x12\x1a\n\x16REPLICA_STATUS_EJECTED\x10\x08\x12\x19\n\x15REPLICA_STATUS_LOOPED\x10\t2\xe0\x03\n\rRouterService\x12\x61\n\x0cListReplicas\x12\'.tokenway.router.v1.ListReplicasRequest\x1a(.tokenway.router.v1.ListReplicasResponse\x12\x61\n\x0c\x44rainReplica\x12\'.tokenway.router.v1.DrainReplicaRequest\x1a(.tokenway.router.v1.DrainReplicaResponse\x12X\n\tSetWeight\x12$.tokenway.router.v1.SetWeightRequest\x1a%.tokenway.router.v1.SetWeightResponse\x12[\n\nDisconnect\x12%.tokenway.router.v1.DisconnectRequest\x1a&.tokenway.router.v1.DisconnectResponse\x12R\n\x07\x45xplain\x12\".tokenway.router.v1.ExplainRequest\x1a#.tokenway.router.v1.ExplainResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'tokenway.router.v1.router_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_REPLICASTATUS']._serialized_start=1484
-  _globals['_REPLICASTATUS']._serialized_end=1781
+  _globals['_REPLICASTATUS']._serialized_start=1507
+  _globals['_REPLICASTATUS']._serialized_end=1804
   _globals['_REPLICA']._serialized_start=153
   _globals['_REPLICA']._serialized_end=507
   _globals['_LISTREPLICASREQUEST']._serialized_start=509
   _globals['_LISTREPLICASREQUEST']._serialized_end=530
   _globals['_LISTREPLICASRESPONSE']._serialized_start=533
-  _globals['_LISTREPLICASRESPONSE']._serialized_end=664
-  _globals['_TENANT']._serialized_start=666
-  _globals['_TENANT']._serialized_end=750
-  _globals['_DRAINREPLICAREQUEST']._serialized_start=752
-  _globals['_DRAINREPLICAREQUEST']._serialized_end=804
-  _globals['_DRAINREPLICARESPONSE']._serialized_start=806
-  _globals['_DRAINREPLICARESPONSE']._serialized_end=874
-  _globals['_SETWEIGHTREQUEST']._serialized_start=876
-  _globals['_SETWEIGHTREQUEST']._serialized_end=927
-  _globals['_SETWEIGHTRESPONSE']._serialized_start=929
-  _globals['_SETWEIGHTRESPONSE']._serialized_end=994
-  _globals['_DISCONNECTREQUEST']._serialized_start=996
-  _globals['_DISCONNECTREQUEST']._serialized_end=1053
-  _globals['_DISCONNECTRESPONSE']._serialized_start=1055
-  _globals['_DISCONNECTRESPONSE']._serialized_end=1075
-  _globals['_EXPLAINREQUEST']._serialized_start=1077
-  _globals['_EXPLAINREQUEST']._serialized_end=1147
-  _globals['_EXPLAINRESPONSE']._serialized_start=1149
-  _globals['_EXPLAINRESPONSE']._serialized_end=1260
-  _globals['_OPTION']._serialized_start=1263
-  _globals['_OPTION']._serialized_end=1481
-  _globals['_ROUTERSERVICE']._serialized_start=1784
-  _globals['_ROUTERSERVICE']._serialized_end=2264
+  _globals['_LISTREPLICASRESPONSE']._serialized_end=687
+  _globals['_TENANT']._serialized_start=689
+  _globals['_TENANT']._serialized_end=773
+  _globals['_DRAINREPLICAREQUEST']._serialized_start=775
+  _globals['_DRAINREPLICAREQUEST']._serialized_end=827
+  _globals['_DRAINREPLICARESPONSE']._serialized_start=829
+  _globals['_DRAINREPLICARESPONSE']._serialized_end=897
+  _globals['_SETWEIGHTREQUEST']._serialized_start=899
+  _globals['_SETWEIGHTREQUEST']._serialized_end=950
+  _globals['_SETWEIGHTRESPONSE']._serialized_start=952
+  _globals['_SETWEIGHTRESPONSE']._serialized_end=1017
+  _globals['_DISCONNECTREQUEST']._serialized_start=1019
+  _globals['_DISCONNECTREQUEST']._serialized_end=1076
+  _globals['_DISCONNECTRESPONSE']._serialized_start=1078
+  _globals['_DISCONNECTRESPONSE']._serialized_end=1098
+  _globals['_EXPLAINREQUEST']._serialized_start=1100
+  _globals['_EXPLAINREQUEST']._serialized_end=1170
+  _globals['_EXPLAINRESPONSE']._serialized_start=1172
+  _globals['_EXPLAINRESPONSE']._serialized_end=1283
+  _globals['_OPTION']._serialized_start=1286
+  _globals['_OPTION']._serialized_end=1504
+  _globals['_ROUTERSERVICE']._serialized_start=1807
+  _globals['_ROUTERSERVICE']._serialized_end=2287
 # @@protoc_insertion_point(module_scope)

@@ -178,8 +178,11 @@ class ListReplicasResponse(_message.Message):
     REPLICAS_FIELD_NUMBER: _builtins.int
     WAITING_FIELD_NUMBER: _builtins.int
     TENANTS_FIELD_NUMBER: _builtins.int
+    OUTPUT_TOKENS_FIELD_NUMBER: _builtins.int
     waiting: _builtins.int
     """Generations that wait in the router."""
+    output_tokens: _builtins.int
+    """Tokens of outputs that went through the router since it started."""
     @_builtins.property
     def replicas(self) -> _containers.RepeatedCompositeFieldContainer[Global___Replica]:
         """In the order of their names."""
@@ -194,10 +197,11 @@ class ListReplicasResponse(_message.Message):
         replicas: _abc.Iterable[Global___Replica] | None = ...,
         waiting: _builtins.int = ...,
         tenants: _abc.Iterable[Global___Tenant] | None = ...,
+        output_tokens: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["replicas", b"replicas", "tenants", b"tenants", "waiting", b"waiting"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["output_tokens", b"output_tokens", "replicas", b"replicas", "tenants", b"tenants", "waiting", b"waiting"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
