@@ -36,8 +36,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("command", choices=COMMANDS, metavar="COMMAND")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...")
     parsed = parser.parse_args(argv)
-    # Read when grpc is imported, below: its C core writes lines of its own between our JSON.
-    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+    # Read when grpc is imported, below: its C core writes lines of its own between our JSON, also
+    # one for every stranger who is turned away.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     module, _ = COMMANDS[parsed.command]
     status: int = import_module(module).main(parsed.arguments)
     return status

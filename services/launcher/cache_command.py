@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,9 +18,10 @@ from tokenway.router.v1 import router_pb2, router_pb2_grpc
 
 from services.launcher.cache_table import Replicas, cache_tables
 from services.launcher.operator_call import DEFAULT_AT, TIMEOUT_S, OperatorCall, json_of
-from services.shared.channel import open_channel
+from services.launcher.own_certificates import Calling, add_certificates, own_certificates
+from services.shared.tls.identity import STREAM_NAME
 
-Ask = Callable[[grpc.aio.Channel, argparse.Namespace], Awaitable[Any]]
+Ask = Callable[[grpc.aio.Channel, argparse.Namespace, Calling], Awaitable[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +35,13 @@ class Stats:
 def main(argv: Sequence[str]) -> int:
     arguments = _parser().parse_args(argv)
     ask, render, to_json = _ACTIONS[arguments.action]
+    certificates = own_certificates(arguments.certificates, arguments.at, os.environ)
+    calling = Calling(certificates, STREAM_NAME)
     call = OperatorCall(
         program="tokenway cache",
         callee="router or engine",
-        ask=lambda channel: ask(channel, arguments),
+        calling=calling,
+        ask=lambda channel: ask(channel, arguments, calling),
         render=render,
         json=to_json,
     )
@@ -44,20 +49,22 @@ def main(argv: Sequence[str]) -> int:
 
 
 async def _switch(
-    channel: grpc.aio.Channel, arguments: argparse.Namespace
+    channel: grpc.aio.Channel, arguments: argparse.Namespace, _: Calling
 ) -> pb.SetServiceCacheResponse:
     request = pb.SetServiceCacheRequest(enabled=arguments.action == "on")
     return await rpc.EngineServiceStub(channel).SetServiceCache(request, timeout=TIMEOUT_S)
 
 
-async def _flush(channel: grpc.aio.Channel, arguments: argparse.Namespace) -> pb.FlushCacheResponse:
+async def _flush(
+    channel: grpc.aio.Channel, arguments: argparse.Namespace, _: Calling
+) -> pb.FlushCacheResponse:
     request = pb.FlushCacheRequest(service=arguments.service)
     return await rpc.EngineServiceStub(channel).FlushCache(request, timeout=TIMEOUT_S)
 
 
-async def _stats(channel: grpc.aio.Channel, _: argparse.Namespace) -> Stats:
+async def _stats(channel: grpc.aio.Channel, _: argparse.Namespace, calling: Calling) -> Stats:
     total, addresses = await asyncio.gather(_told(channel), _replicas_of(channel))
-    told = await asyncio.gather(*(_told_at(address) for address in addresses))
+    told = await asyncio.gather(*(_told_at(address, calling) for address in addresses))
     return Stats(total, dict(zip(addresses, told, strict=True)))
 
 
@@ -78,10 +85,10 @@ async def _replicas_of(channel: grpc.aio.Channel) -> list[str]:
     return [replica.address for replica in listed.replicas]
 
 
-async def _told_at(address: str) -> pb.GetCacheStatsResponse | str:
+async def _told_at(address: str, calling: Calling) -> pb.GetCacheStatsResponse | str:
     """What a replica tells, or in a word why it does not: the router may be nearer to it."""
     try:
-        async with open_channel(address) as channel:
+        async with calling.dial(address) as channel:
             return await _told(channel)
     except grpc.aio.AioRpcError as error:
         return error.code().name.lower()
@@ -121,6 +128,7 @@ def _parser() -> argparse.ArgumentParser:
         "--at", default=DEFAULT_AT, help=f"host:port of a router or an engine ({DEFAULT_AT})"
     )
     common.add_argument("--json", action="store_true", help="for programs")
+    add_certificates(common)
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, words in (
         ("on", "engines use the service cache and each other's blocks"),

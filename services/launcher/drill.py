@@ -23,9 +23,11 @@ from services.launcher.drill_fault import FAULTS, CannotDrill
 from services.launcher.drill_report import Report
 from services.launcher.drill_stack import DrillStack, stack_of
 from services.launcher.drilled import Drilled
+from services.launcher.own_certificates import Calling, add_certificates, own_certificates
 from services.launcher.run_file import NotRunning
 from services.launcher.up_options import DEFAULT_KEYS, DEFAULT_LOGS
-from services.shared.channel import open_channel
+from services.shared.tls.certificate_files import BadCertificates
+from services.shared.tls.identity import Role, server_name
 
 AROUND_S = 1.0
 """How long clients stream before the fault, and after it."""
@@ -45,7 +47,7 @@ def main(argv: Sequence[str]) -> int:
     options = _options(argv)
     try:
         report = asyncio.run(_drill(options))
-    except (CannotDrill, NotRunning, ChatFailed) as error:
+    except (BadCertificates, CannotDrill, NotRunning, ChatFailed) as error:
         sys.stderr.write(f"tokenway drill: {error}\n")
         return 2
     except grpc.aio.AioRpcError as error:
@@ -57,7 +59,9 @@ def main(argv: Sequence[str]) -> int:
 
 async def _drill(options: argparse.Namespace) -> Report:
     stack = _stack(options)
-    async with open_channel(stack.router) as channel:
+    certificates = own_certificates(options.certificates, stack.router, os.environ, options.key_dir)
+    calling = Calling(certificates, server_name(Role.ROUTER))
+    async with calling.dial(stack.router) as channel:
         router = rpc.RouterServiceStub(channel)
         listed = await router.ListReplicas(pb.ListReplicasRequest(), timeout=TIMEOUT_S)
         target = stack.target([one.address for one in listed.replicas], options.engine)
@@ -130,6 +134,7 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--http", help="host:port of another stack's codec; needs --router")
     parser.add_argument("--router", help="host:port of its router")
+    add_certificates(parser)
     options = parser.parse_args(argv)
     if (options.http is None) is not (options.router is None):
         parser.error("--http and --router go together")

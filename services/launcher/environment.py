@@ -22,6 +22,7 @@ WIRING = {
     "TOKENWAY_SERVER__PORT": "--http-port, --router-port and --engine-port",
     "TOKENWAY_SERVER__GRPC_PORT": "--grpc-port",
     "TOKENWAY_METRICS__PORT": "--metrics-port",
+    "TOKENWAY_SECURITY__CERTIFICATES": "--config-dir, with a file for each service",
     "TOKENWAY_EXECUTOR__ROLE": "--prefill",
     "TOKENWAY_REPLICAS": "--replicas",
     "TOKENWAY_INFERENCE_ENGINE__ENDPOINT": "--router-port",

@@ -16,6 +16,7 @@ from services.launcher.plan import Plan
 from services.launcher.start_failed import start_failed
 from services.launcher.waits import Waits
 from services.shared.tasks import Tasks
+from services.shared.tls.identity import STREAM_NAME
 
 T = TypeVar("T")
 Check = Callable[[], Coroutine[Any, Any, None]]
@@ -70,8 +71,9 @@ class Fleet:
             engines=tuple(engine_doors),
             metrics=tuple(door["metrics"] for door in doors),
         )
-        ready_url = f"http://{addresses.http}{self._plan.readiness_path()}"
-        checks = [partial(serving, address) for address in (*engine_doors, router_door)]
+        ready_url = f"{self._plan.scheme}://{addresses.http}{self._plan.readiness_path()}"
+        dial = self._plan.mesh.calling(STREAM_NAME).dial
+        checks = [partial(serving, address, dial=dial) for address in (*engine_doors, router_door)]
         checks.append(partial(answering, ready_url))
         pairs = zip(self._children, checks, strict=True)
         await _together(*(self._ready(child, check, waits) for child, check in pairs))

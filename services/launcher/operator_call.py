@@ -13,7 +13,9 @@ from google.protobuf.json_format import MessageToJson
 from google.protobuf.message import Message
 from rich.console import Console, RenderableType
 
-from services.shared.channel import open_channel
+from services.launcher.no_answer import why_no_answer
+from services.launcher.own_certificates import Calling
+from services.shared.tls.certificate_files import BadCertificates
 
 DEFAULT_AT = "127.0.0.1:9000"
 TIMEOUT_S = 10.0
@@ -37,6 +39,7 @@ class OperatorCall(Generic[Answer]):
     Attributes:
         program: what its faults begin with, for example `tokenway router`.
         callee: what must be at the address, for example `router`.
+        calling: how it is called.
         ask: asks on an open channel; raises ValueError for what cannot be asked.
         render: shows the answer to people.
         json: shows it to programs.
@@ -44,6 +47,7 @@ class OperatorCall(Generic[Answer]):
 
     program: str
     callee: str
+    calling: Calling
     ask: Callable[[grpc.aio.Channel], Awaitable[Answer]]
     render: Callable[[Answer], RenderableType]
     json: Callable[[Answer], str]
@@ -55,8 +59,8 @@ class OperatorCall(Generic[Answer]):
         except grpc.aio.AioRpcError as error:
             return self._failed(self._fault(error, at))
         except (NobodyThere, TimeoutError):
-            return self._failed(f"no {self.callee} answers at {at}; name one by --at host:port")
-        except (OSError, ValueError) as error:
+            return self._failed(asyncio.run(why_no_answer(self.callee, at, self.calling)))
+        except (BadCertificates, OSError, ValueError) as error:
             return self._failed(str(error))
         if as_json:
             sys.stdout.write(self.json(answer) + "\n")
@@ -67,7 +71,7 @@ class OperatorCall(Generic[Answer]):
         return 0
 
     async def _asked(self, at: str) -> Answer:
-        async with open_channel(at) as channel:
+        async with self.calling.dial(at) as channel:
             await _connected(channel)
             return await self.ask(channel)
 

@@ -16,8 +16,11 @@ from services.launcher.child import Launch
 from services.launcher.dev_key import KEYS
 from services.launcher.environment import environment_for
 from services.launcher.kv_folder import can_hold
+from services.launcher.mesh import Mesh, mesh_of
 from services.launcher.up_options import UpOptions
 from services.shared.config import load, read_settings_file
+from services.shared.config_tree import keys
+from services.shared.tls.settings import MeshSettings
 
 Program = Callable[[str], tuple[str, ...]]
 """The command of the service engine, router or codec."""
@@ -31,6 +34,7 @@ ROLE = "TOKENWAY_EXECUTOR__ROLE"
 CACHE_TYPE = "TOKENWAY_CACHE__TYPE"
 CACHE_PATH = "TOKENWAY_CACHE__EMBEDDED__PATH"
 SECURITY = "TOKENWAY_SECURITY__"
+HTTPS_CERTIFICATE = "TOKENWAY_SERVER__TLS__CERTIFICATE"
 SETTLE_S = "TOKENWAY_SERVICE__LIMITS__SETTLE_S"
 DRAIN_S = "TOKENWAY_SERVICE__LIMITS__DRAIN_TIMEOUT_S"
 
@@ -124,12 +128,31 @@ class Plan:
     @property
     def asks_for_dev_key(self) -> bool:
         """Callers show the key that is made here, unless somebody says who may ask."""
-        said = any(text and name.startswith(SECURITY) for name, text in self.environ.items())
-        return not said and _key(self._file("codec"), "security") is None
+        names = {name for name, text in self.environ.items() if text and name.startswith(SECURITY)}
+        said = {name.removeprefix(SECURITY).lower() for name in names}
+        return {*said, *self._security("codec")} <= keys(MeshSettings)
+
+    @property
+    def mesh(self) -> Mesh:
+        """How the services meet. Raises BadConfig."""
+        services = ("engine", "router", "codec")
+        filed = {service: self._security(service) for service in services}
+        return mesh_of(self.environ, filed, self.options.key_dir)
+
+    @property
+    def engine_names(self) -> list[str]:
+        """Of their folders."""
+        return [_folder(f"engine {index}") for index in range(self.options.engines)]
 
     def readiness_path(self) -> str:
         """Where the codec's HTTP door tells that it can serve."""
         return str(_key(self._file("codec"), "health", "readiness_path") or "/readyz")
+
+    @property
+    def scheme(self) -> str:
+        """Of the codec's HTTP door."""
+        filed = _key(self._file("codec"), "server", "tls", "certificate")
+        return "https" if self.environ.get(HTTPS_CERTIFICATE) or filed is not None else "http"
 
     def _launch(
         self, service: str, name: str, environ: dict[str, str], ports: dict[str, str]
@@ -143,6 +166,7 @@ class Plan:
             environ={
                 **self._leaving(service),
                 **(self._sharing() if service == "engine" else {}),
+                **self.mesh.environ(_folder(name)),
                 **environment_for(service, self.environ),
                 **environ,
             },
@@ -166,6 +190,10 @@ class Plan:
             return {}
         return {CACHE_TYPE: "none" if self.unusable_folder() else "embedded"}
 
+    def _security(self, service: str) -> dict[str, Any]:
+        said = _key(self._file(service), "security")
+        return said if isinstance(said, dict) else {}
+
     def _path(self, service: str) -> Path | None:
         folder = self.options.config_dir
         path = None if folder is None else folder / f"{service}.yaml"
@@ -178,6 +206,11 @@ class Plan:
 
 def module_of(service: str) -> tuple[str, ...]:
     return (sys.executable, "-m", f"services.{service}")
+
+
+def _folder(name: str) -> str:
+    """Of the service that is called so towards people."""
+    return name.replace(" ", "-")
 
 
 def _key(tree: Any, *names: str) -> Any:

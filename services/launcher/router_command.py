@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -16,7 +17,9 @@ from tokenway.stream.v1 import stream_pb2
 from tokenway.types.v1 import types_pb2
 
 from services.launcher.operator_call import DEFAULT_AT, TIMEOUT_S, OperatorCall, json_of
+from services.launcher.own_certificates import Calling, add_certificates, own_certificates
 from services.launcher.replica_table import explanation_table, replica_table
+from services.shared.tls.identity import Role, server_name
 
 Stub = rpc.RouterServiceStub
 Ask = Callable[[Stub, argparse.Namespace], Awaitable[Any]]
@@ -33,9 +36,11 @@ def main(argv: Sequence[str]) -> int:
 def _operate(argv: Sequence[str]) -> int:
     arguments = _parser().parse_args(argv)
     ask, render = _ACTIONS[arguments.action]
+    certificates = own_certificates(arguments.certificates, arguments.at, os.environ)
     call = OperatorCall(
         program="tokenway router",
         callee="router",
+        calling=Calling(certificates, server_name(Role.ROUTER)),
         ask=lambda channel: ask(Stub(channel), arguments),
         render=render,
         json=json_of,
@@ -100,6 +105,7 @@ def _parser() -> argparse.ArgumentParser:
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--at", default=DEFAULT_AT, help=f"host:port of the router ({DEFAULT_AT})")
     common.add_argument("--json", action="store_true", help="for programs")
+    add_certificates(common)
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     actions.add_parser("list", parents=[common], help="all replicas")
     for name, words in (

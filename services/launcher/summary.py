@@ -11,9 +11,10 @@ from tokenway.engine.v1 import engine_pb2, engine_pb2_grpc
 from services.engine.kv.cache_settings import CacheType
 from services.launcher.dev_key import KEY
 from services.launcher.fleet import Addresses
+from services.launcher.mesh import Mesh
 from services.launcher.plan import Plan
 from services.launcher.up_options import UpOptions
-from services.shared.channel import open_channel
+from services.shared.tls.identity import Role, server_name
 
 TIMEOUT_S = 10.0
 
@@ -25,7 +26,9 @@ async def summary(addresses: Addresses, plan: Plan) -> str:
         addresses: where the services listen.
         plan: what was started.
     """
-    async with open_channel(addresses.engines[0]) as channel:
+    mesh = plan.mesh
+    dial = mesh.calling(server_name(Role.ENGINE)).dial
+    async with dial(addresses.engines[0]) as channel:
         stub = engine_pb2_grpc.EngineServiceStub(channel)
         engine = await stub.Describe(engine_pb2.DescribeRequest(), timeout=TIMEOUT_S)
         stats = await stub.GetCacheStats(engine_pb2.GetCacheStatsRequest(), timeout=TIMEOUT_S)
@@ -37,10 +40,13 @@ async def summary(addresses: Addresses, plan: Plan) -> str:
         f"blocks   {load.total_blocks} of {engine.block_size} tokens per engine: {kept} tokens",
         f"cache    {_cache(stats.type, plan)}",
         f"threads  {plan.threads()} per engine, {_engines(plan.options)}",
+        f"mesh     {_mesh(mesh)}",
         f"ports    http {addresses.http}, grpc {addresses.grpc}, router {addresses.router}, "
         f"engine {', '.join(addresses.engines)}, metrics {', '.join(addresses.metrics)}",
     ]
-    return "\n".join([*lines, "", _request(addresses.http, engine.model, _key_file(plan))])
+    return "\n".join(
+        [*lines, "", _request(f"{plan.scheme}://{addresses.http}", engine.model, _key_file(plan))]
+    )
 
 
 def _engines(options: UpOptions) -> str:
@@ -73,12 +79,18 @@ def _key_file(plan: Plan) -> Path | None:
     return plan.options.key_dir / KEY if plan.asks_for_dev_key else None
 
 
-def _request(address: str, model: str, key: Path | None) -> str:
+def _mesh(mesh: Mesh) -> str:
+    if not mesh.mtls:
+        return "IN THE CLEAR: whoever is on this machine may speak with all services"
+    return f"mutual TLS, certificates in {mesh.made or 'folders of their own'}"
+
+
+def _request(url: str, model: str, key: Path | None) -> str:
     """Reads the key where it is pasted, so that no terminal keeps it."""
     shown = "" if key is None else f'-H "Authorization: Bearer $(cat {shlex.quote(str(key))})" '
     message = {"role": "user", "content": "Why is the sky blue?"}
     body = json.dumps({"model": model, "messages": [message], "stream": True})
     return (
-        f"curl -N http://{address}/v1/chat/completions {shown}"
+        f"curl -N {url}/v1/chat/completions {shown}"
         f"-H 'content-type: application/json' -d {shlex.quote(body)}"
     )

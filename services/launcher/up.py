@@ -7,10 +7,12 @@ import os
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 import grpc
 from rich.console import Console
 
+from services.launcher.certs.authority_folder import BadAuthority
 from services.launcher.dev_key import make_dev_key
 from services.launcher.environment import check_environment
 from services.launcher.fleet import Fleet
@@ -23,6 +25,8 @@ from services.launcher.waits import Waits
 from services.shared.access.key_file import BadKeyFile
 from services.shared.config import BadConfig
 from services.shared.model_folder import CONFIG, BadModelFolder, ModelFolder
+from services.shared.tasks import Tasks
+from services.shared.tls.certificate_files import BadCertificates
 
 
 def main(argv: Sequence[str], program: Program = module_of) -> int:
@@ -32,7 +36,7 @@ def main(argv: Sequence[str], program: Program = module_of) -> int:
         check_environment(os.environ)
         _check(options)
         asyncio.run(_up(Plan(options=options, program=program, environ=os.environ), console))
-    except (StartFailed, BadConfig, BadKeyFile, OSError) as error:
+    except (StartFailed, BadAuthority, BadCertificates, BadConfig, BadKeyFile, OSError) as error:
         console.print(f"tokenway up: {error}")
         return 1
     except grpc.aio.AioRpcError as error:
@@ -59,6 +63,8 @@ async def _up(plan: Plan, console: Console) -> None:
     run_file = RunFile(log_dir)
     if plan.asks_for_dev_key:
         make_dev_key(plan.options.key_dir)
+    mesh = plan.mesh
+    mesh.keep(plan.engine_names)
     fleet = Fleet(plan, console.print, lambda: run_file.write(fleet.children))
     with _cancelled_by(signal.SIGTERM, signal.SIGINT):
         try:
@@ -67,12 +73,18 @@ async def _up(plan: Plan, console: Console) -> None:
             run_file.write(fleet.children)
             console.print(await summary(addresses, plan))
             console.print(f"\nlogs in {log_dir}; Ctrl-C stops all")
-            await fleet.keep()
+            async with Tasks(partial(_not_kept, console)) as tasks:
+                tasks.start("certificates", mesh.kept(plan.engine_names))
+                await fleet.keep()
         except asyncio.CancelledError:
             console.print("stopping; Ctrl-C again ends all at once")
         finally:
             run_file.remove()
             await fleet.stop()
+
+
+def _not_kept(console: Console, name: str, error: Exception) -> None:
+    console.print(f"{name} are not renewed any more: {error}; start again before they end")
 
 
 @contextmanager

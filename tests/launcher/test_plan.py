@@ -10,6 +10,7 @@ import pytest
 from services.engine.kv.cache_settings import CacheType
 from services.launcher.plan import Plan, module_of
 from services.launcher.up_options import UpOptions, up_options
+from services.shared.config import BadConfig
 
 
 def plan(*argv: str, **environ: str) -> Plan:
@@ -169,6 +170,59 @@ def test_services_break_off_before_the_launchers_patience_ends(config_dir: Path)
     assert drain not in plan("--config-dir", str(config_dir)).engine(0).environ
 
 
+FOLDER, MTLS = "TOKENWAY_SECURITY__CERTIFICATES", "TOKENWAY_SECURITY__MTLS"
+
+
+def test_each_service_has_a_certificate_of_its_own() -> None:
+    told = plan("--replicas", "2", "--key-dir", "/k", **{MTLS: "1"})
+    launches = [told.engine(0), told.engine(1), told.router([]), told.codec("r")]
+    assert [one.environ[FOLDER] for one in launches] == [
+        f"/k/certs/{name}" for name in ("engine-0", "engine-1", "router", "codec")
+    ]
+    assert told.engine_names == ["engine-0", "engine-1"]
+    assert told.mesh.shown == Path("/k/certs/admin")
+
+
+def test_without_certificates_nobody_is_told_of_any(config_dir: Path) -> None:
+    clear = plan(**{MTLS: "false"})
+    assert clear.mesh.shown is None
+    for one in (clear.engine(0), clear.router([]), clear.codec("r")):
+        assert (one.environ[MTLS], one.environ.get(FOLDER)) == ("false", None)
+    (config_dir / "router.yaml").write_text("security: {mtls: false}\n")
+    filed = plan("--config-dir", str(config_dir))
+    assert filed.engine(0).environ[MTLS] == "false"  # or it would meet nobody
+    (config_dir / "codec.yaml").write_text("security: {mtls: true}\n")
+    with pytest.raises(BadConfig, match=r"router\.yaml says false, codec\.yaml says true"):
+        _ = plan("--config-dir", str(config_dir)).mesh
+    assert plan("--config-dir", str(config_dir), **{MTLS: "false"}).mesh.shown is None
+
+
+def test_services_may_have_certificates_of_their_own_all_of_them(config_dir: Path) -> None:
+    for name in ("engine", "router"):
+        (config_dir / f"{name}.yaml").write_text("security: {mtls: true, certificates: /x}\n")
+    options = ("--config-dir", str(config_dir))
+    with pytest.raises(BadConfig, match=r"engine\.yaml has it, codec\.yaml not"):
+        _ = plan(*options).mesh
+    (config_dir / "codec.yaml").write_text("security: {certificates: /y}\n")
+    with pytest.raises(BadConfig, match=r"TOKENWAY_CERTIFICATES must name"):
+        _ = plan(*options).mesh
+    told = plan(*options, TOKENWAY_CERTIFICATES="/admin")
+    assert told.mesh.shown == Path("/admin")
+    assert FOLDER not in told.router([]).environ  # its file says it
+
+
+def test_a_word_that_is_neither_true_nor_false_is_refused() -> None:
+    with pytest.raises(BadConfig, match=r"TOKENWAY_SECURITY__MTLS: .* must be true or false"):
+        _ = plan(**{MTLS: "off"}).mesh
+
+
+def test_the_launcher_asks_the_codec_by_the_scheme_that_it_speaks(config_dir: Path) -> None:
+    assert plan().scheme == "http"
+    assert plan(TOKENWAY_SERVER__TLS__CERTIFICATE="/x").scheme == "https"
+    (config_dir / "codec.yaml").write_text("server: {tls: {certificate: /x, key: /y}}\n")
+    assert plan("--config-dir", str(config_dir)).scheme == "https"
+
+
 def test_callers_show_the_key_of_this_machine_unless_somebody_says_who_may_ask(
     config_dir: Path,
 ) -> None:
@@ -177,6 +231,9 @@ def test_callers_show_the_key_of_this_machine_unless_somebody_says_who_may_ask(
     told = plan(TOKENWAY_SECURITY__OPEN="true")
     assert not told.asks_for_dev_key
     assert keys not in told.codec("r").environ
+    assert plan(TOKENWAY_SECURITY__MTLS="false").asks_for_dev_key
+    (config_dir / "codec.yaml").write_text("security: {mtls: false, certificates: /x}\n")
+    assert plan("--config-dir", str(config_dir)).asks_for_dev_key
     (config_dir / "codec.yaml").write_text("security: {open: true}\n")
     filed = plan("--config-dir", str(config_dir))
     assert not filed.asks_for_dev_key
