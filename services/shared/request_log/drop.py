@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError, StatementError
 
 from services.shared.request_log.schema import WrongSchema
 
-FAULTS = (SQLAlchemyError, WrongSchema, OSError, UnicodeError)
+FAULTS = (SQLAlchemyError, WrongSchema, OSError, OverflowError, UnicodeError)
 """What a database, its driver and its file may raise."""
 
 
@@ -58,10 +58,12 @@ def cause_of(error: Exception) -> Drop:
             return Drop.SCHEMA
         case OSError():
             return Drop.DISK if error.errno == _NO_SPACE else Drop.UNAVAILABLE
-        case UnicodeError():
+        case OverflowError() | UnicodeError():
             return Drop.REFUSED
         case DBAPIError():
             return _cause_of_driver(error.orig)
+        case StatementError():  # a value that is none of its column
+            return Drop.REFUSED
         case _:
             return Drop.UNAVAILABLE
 
@@ -76,4 +78,4 @@ def _cause_of_driver(error: object) -> Drop:
 
 def words_of(error: Exception) -> str:
     """For the log: what the driver says, without statement and values."""
-    return str(error.orig if isinstance(error, DBAPIError) else error)
+    return str(error.orig if isinstance(error, StatementError) else error)
