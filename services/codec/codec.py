@@ -36,8 +36,8 @@ from services.codec.served_model import ServedModel
 from services.codec.thinking import with_reasoning
 from services.shared.access.caller import Caller
 from services.shared.access.quota import Quota
-from services.shared.access.quotas import Quotas
 from services.shared.access.tenant_limits import Priority
+from services.shared.access.tenant_quotas import TenantQuotas
 from services.shared.digest import token_digest
 from services.shared.errors import (
     Code,
@@ -69,7 +69,7 @@ class Limits:
     choices: int
     timeout_s: float
     heartbeat_s: float
-    quotas: Quotas
+    quotas: TenantQuotas
 
 
 class Codec:
@@ -183,7 +183,8 @@ class Codec:
             most = quota.limits.max_tokens
             rooms = [room_for(request, one, engine.context_length, most) for one in encoded]
             count = len(rooms) * request.choices
-            with quota.reserve(tokens_expected(request, rooms), count) as reservation:
+            expected, tenant = tokens_expected(request, rooms), exchange.caller.tenant
+            async with self._quotas.reserve(tenant, expected, count) as reservation:
                 constraint = await self._constraint(request, prompts)
                 terms = self._terms(exchange, engine, quota, constraint)
                 generations = generations_of(request, rooms, terms)

@@ -163,7 +163,7 @@ class HttpBoundary:
         with self._reception.open_requests.one():
             if scope["method"] == "POST":
                 for_answer = scope["path"] in self._terms.answers
-                self._reception.enter(exchange_of(scope).caller, for_answer=for_answer)
+                await self._reception.enter(exchange_of(scope).caller, for_answer=for_answer)
             await self._app(scope, receive, send)
 
     def _refusal(self, error: ServiceError, exchange: Exchange, scope: Scope) -> Refusal:

@@ -87,7 +87,7 @@ class Reception:
             retry_after_s=spread(self._repeats.left_s(told), self._draw()),
         )
 
-    def enter(self, caller: Caller, *, for_answer: bool) -> None:
+    async def enter(self, caller: Caller, *, for_answer: bool) -> None:
         """A request counts, and raises the ServiceError that refuses it now.
 
         What is no answer of the model needs no room.
@@ -95,7 +95,7 @@ class Reception:
         refusal = self._refusal(caller) if for_answer else None
         if refusal is not None:
             raise refusal
-        self.quotas.of(caller.tenant).enter()
+        await self.quotas.enter(caller.tenant)
 
     def note(self, name: bytes, error: ServiceError, request_id: str) -> None:
         """Remembers a refusal that the caller was told, if coming later may help."""
@@ -104,7 +104,7 @@ class Reception:
 
     def _refusal(self, caller: Caller) -> ServiceError | None:
         return (
-            self.open_requests.refusal() or self.quotas.of(caller.tenant).refusal() or self._room()
+            self.open_requests.refusal() or self.quotas.refusal(caller.tenant) or self._room()
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from typing import Any
 
 import grpc
@@ -99,7 +99,7 @@ class CodecServicer(rpc.CodecServiceServicer):
         return HttpBody(content_type=JSON, data=model_list(model))
 
     async def Encode(self, request: pb.EncodeRequest, context: Context) -> pb.EncodeResponse:
-        with self._entered():
+        async with self._entered():
             token_ids = await self._codec.encode_text(request.text, current_caller.get())
             return pb.EncodeResponse(token_ids=token_ids)
 
@@ -108,7 +108,7 @@ class CodecServicer(rpc.CodecServiceServicer):
     ) -> AsyncIterator[pb.DecodeResponse]:
         tokenizer = self._codec.encoder.tokenizer
         detokenizer = Detokenizer(tokenizer)
-        with self._entered():
+        async with self._entered():
             async for request in request_iterator:
                 _check_ids(request.token_ids, tokenizer.vocabulary_size)
                 if text := detokenizer.push(request.token_ids):
@@ -119,9 +119,10 @@ class CodecServicer(rpc.CodecServiceServicer):
     async def _tokens(
         self, protocol: WireProtocol, parse: Parse, body: HttpBody, context: Context
     ) -> int:
-        with self._exchanging(protocol, context) as exchange, self._entered():
-            parsed = await self._codec.parse(parse, self._data(body), exchange)
-            return len(await self._codec.prompt_ids(parsed, exchange))
+        with self._exchanging(protocol, context) as exchange:
+            async with self._entered():
+                parsed = await self._codec.parse(parse, self._data(body), exchange)
+                return len(await self._codec.prompt_ids(parsed, exchange))
 
     async def _answered(
         self, protocol: WireProtocol, body: HttpBody, context: Context
@@ -138,8 +139,9 @@ class CodecServicer(rpc.CodecServiceServicer):
 
         with (
             self._exchanging(protocol, context, note) as exchange,
-            self._entered(for_answer=True),
+            self._reception.open_requests.one(),
         ):
+            await self._reception.enter(caller, for_answer=True)
             request = await self._codec.parse(protocol.parse, self._data(body), exchange)
             exchange.account.operation = protocol.name
             exchange.figures["stream"] = request.delivery.stream
@@ -206,10 +208,10 @@ class CodecServicer(rpc.CodecServiceServicer):
         headers = rate_headers(self._reception.quotas.of(caller.tenant), protocol)
         return [(name.decode(), value.decode()) for name, value in headers]
 
-    @contextmanager
-    def _entered(self, *, for_answer: bool = False) -> Iterator[None]:
+    @asynccontextmanager
+    async def _entered(self) -> AsyncIterator[None]:
         with self._reception.open_requests.one():
-            self._reception.enter(current_caller.get(), for_answer=for_answer)
+            await self._reception.enter(current_caller.get(), for_answer=False)
             yield
 
     def _data(self, body: HttpBody) -> bytes:

@@ -26,8 +26,8 @@ from services.codec.rpc import CodecServicer, denied_call, register
 from services.codec.served_model import ServedModel
 from services.codec.settings import CodecSettings
 from services.shared.access.opening import guarding
-from services.shared.access.quotas import Quotas
 from services.shared.access.rpc_guard import RpcGuard
+from services.shared.access.tenant_quotas import TenantQuotas
 from services.shared.health import Health
 from services.shared.model_folder import CONFIG, ModelFolder
 from services.shared.request_log.opening import logging_requests
@@ -154,7 +154,7 @@ def _codec(
     folder: ModelFolder,
     encoder: PromptEncoder,
     link: EngineLink,
-    quotas: Quotas,
+    quotas: TenantQuotas,
 ) -> Codec:
     limits = settings.service.limits
     return Codec(

@@ -17,8 +17,11 @@ from services.shared.access.jwks import BadJwks, Jwks, read_jwks
 from services.shared.access.key_file import BadKeyFile, read_keys
 from services.shared.access.key_ring import KeyRing
 from services.shared.access.loopback import is_loopback
+from services.shared.access.quota_settings import QuotaSettings
 from services.shared.access.quotas import Quotas
 from services.shared.access.settings import JwtSettings, SecuritySettings
+from services.shared.access.shared_quotas.store_address import store_address
+from services.shared.access.tenant_quotas import TenantQuotas
 from services.shared.access.tenants_file import Tenants, read_tenants
 from services.shared.access.token_verifier import TokenVerifier
 from services.shared.config import BadConfig
@@ -32,7 +35,7 @@ class Access:
     """Who is let in, and how much each tenant may use."""
 
     guard: Guard
-    quotas: Quotas
+    quotas: TenantQuotas
 
 
 @asynccontextmanager
@@ -71,10 +74,26 @@ async def guarding(settings: SecuritySettings, host: str) -> AsyncIterator[Acces
         for file in (keys, jwks, tenants):
             if file is not None:
                 tasks.start(str(file.path), file.follow())
+        own = Quotas(lambda: {} if tenants is None else tenants.value, loop.time)
         try:
-            yield Access(guard, Quotas(lambda: {} if tenants is None else tenants.value, loop.time))
+            async with _shared(settings.quotas, own) as quotas:
+                yield Access(guard, quotas)
         finally:
             denials.close()
+
+
+@asynccontextmanager
+async def _shared(settings: QuotaSettings, own: Quotas) -> AsyncIterator[TenantQuotas]:
+    """Its client is asked for where it is needed alone. Raises BadConfig."""
+    if settings.redis_url is None:
+        yield own
+        return
+    try:
+        from services.shared.access.shared_quotas.opening import sharing_quotas  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise BadConfig(f"security.quotas.redis_url needs the package {error.name}") from error
+    async with sharing_quotas(settings, store_address(settings.redis_url, settings), own) as shared:
+        yield shared
 
 
 def _key_file(path: Path | None) -> FollowedFile[KeyRing] | None:

@@ -36,6 +36,18 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True)
+class Standing:
+    """What a store tells of a tenant, over all processes: levels of buckets, generations.
+
+    None is not limited.
+    """
+
+    requests: float | None
+    tokens: float | None
+    running: int
+
+
+@dataclass(frozen=True, slots=True)
 class Share:
     """One limit as its tenant is told of it. `full_in_s`: seconds until all of it is there."""
 
@@ -54,12 +66,15 @@ class Quota:
     Attributes:
         running: generations now.
         totals: of tokens.
+        told_at: when a store last told what all processes use; None where none did.
     """
 
     def __init__(self, limits: TenantLimits, now: Callable[[], float]) -> None:
         self.limits = limits
         self.running = 0
         self.totals = Totals()
+        self.told_at: float | None = None
+        self._elsewhere = 0
         self._now = now
         self._requests = self._bucket(limits.requests_per_minute, None)
         self._tokens = self._bucket(limits.tokens_per_minute, None)
@@ -114,6 +129,12 @@ class Quota:
         refusal = _too_soon(self._tokens, tokens, TOKENS) or self._too_many(generations)
         if refusal is not None:
             raise refusal
+        with self.hold(tokens, generations) as reservation:
+            yield reservation
+
+    @contextmanager
+    def hold(self, tokens: int, generations: int) -> Iterator[Reservation]:
+        """The same for who need not ask whether they are there."""
         self.running += generations
         self._put_aside(tokens)
         reservation = Reservation(tokens)
@@ -122,6 +143,19 @@ class Quota:
         finally:
             self.running -= generations
             self._settle(reservation)
+
+    def learn(self, standing: Standing) -> None:
+        """Goes on from what a store knows of all processes."""
+        if self._requests is not None and standing.requests is not None:
+            self._requests.learn(standing.requests)
+        if self._tokens is not None and standing.tokens is not None:
+            self._tokens.learn(standing.tokens)
+        self._elsewhere = max(0, standing.running - self.running)
+        self.told_at = self._now()
+
+    def forget(self) -> None:
+        """Nothing is known of other processes any more."""
+        self._elsewhere, self.told_at = 0, None
 
     def _put_aside(self, tokens: int) -> None:
         self.totals.reserved += tokens
@@ -141,9 +175,10 @@ class Quota:
     def _too_many(self, generations: int) -> RateLimited | None:
         """One that wants more than all places gets them when it is alone."""
         limit = self.limits.max_concurrency
-        if limit is None or self.running + min(generations, limit) <= limit:
+        running = self.running + self._elsewhere
+        if limit is None or running + min(generations, limit) <= limit:
             return None
-        return RateLimited(f"the limit of {limit} {GENERATIONS} is reached")
+        return limit_reached(limit, GENERATIONS)
 
     def _bucket(self, per_minute: int | None, before: Bucket | None) -> Bucket | None:
         if per_minute is None:
@@ -156,12 +191,15 @@ class Quota:
         return bucket
 
 
+def limit_reached(limit: int, what: str, wait_s: float | None = None) -> RateLimited:
+    return RateLimited(f"the limit of {limit} {what} is reached", retry_after_s=wait_s)
+
+
 def _too_soon(bucket: Bucket | None, amount: int, what: str) -> RateLimited | None:
     wait_s = 0.0 if bucket is None else bucket.wait_s(amount)
     if bucket is None or not wait_s:
         return None
-    text = f"the limit of {bucket.per_minute} {what} is reached"
-    return RateLimited(text, retry_after_s=wait_s)
+    return limit_reached(bucket.per_minute, what, wait_s)
 
 
 def _share(bucket: Bucket | None) -> Share | None:

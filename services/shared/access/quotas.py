@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
-from services.shared.access.quota import Quota
+from services.shared.access.quota import Quota, Reservation
 from services.shared.access.tenant_limits import EVERY_OTHER, NO_LIMITS, TenantLimits
 from services.shared.access.tenants_file import Tenants
+from services.shared.errors import ServiceError
 
 SIZE = 10_000
 """From so many on those that are at rest are forgotten."""
 
 
 class Quotas:
-    """Makes a quota when its tenant first comes.
+    """`TenantQuotas` of this process alone: makes a quota when its tenant first comes.
 
     Args:
         tenants: all limits now.
@@ -28,9 +30,12 @@ class Quotas:
         self._size = size
         self._quotas: dict[str | None, Quota] = {}
 
-    def of(self, tenant: str | None) -> Quota:
-        """Of one tenant, with the limits that it has now; None: who needs no key has no limits."""
-        limits = NO_LIMITS if tenant is None else self._limits(tenant)
+    def of(self, tenant: str | None, divided_by: int = 1) -> Quota:
+        """Of one tenant, with the limits that it has now; None: who needs no key has no limits.
+
+        `divided_by`: how many processes have them together, each its part.
+        """
+        limits = self.limits_of(tenant).divided(divided_by)
         quota = self._quotas.get(tenant)
         if quota is None:
             self._forget()
@@ -39,7 +44,22 @@ class Quotas:
             quota.change(limits)
         return quota
 
-    def _limits(self, tenant: str) -> TenantLimits:
+    def refusal(self, tenant: str | None) -> ServiceError | None:
+        return self.of(tenant).refusal()
+
+    async def enter(self, tenant: str | None) -> None:
+        self.of(tenant).enter()
+
+    @asynccontextmanager
+    async def reserve(
+        self, tenant: str | None, tokens: int, generations: int
+    ) -> AsyncIterator[Reservation]:
+        with self.of(tenant).reserve(tokens, generations) as reservation:
+            yield reservation
+
+    def limits_of(self, tenant: str | None) -> TenantLimits:
+        if tenant is None:
+            return NO_LIMITS
         tenants = self._tenants()
         return tenants.get(tenant) or tenants.get(EVERY_OTHER) or NO_LIMITS
 

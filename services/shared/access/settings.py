@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from services.shared.access.address_rules import networks_of
+from services.shared.access.quota_settings import QuotaSettings
 from services.shared.bounds import within
 from services.shared.tls.settings import MeshSettings
 
@@ -61,6 +62,7 @@ class SecuritySettings(MeshSettings):
         allowed_addresses: networks that callers must come from; none named, any.
         trusted_proxies: networks whose `x-forwarded-for` is believed.
         jwt: tokens that somebody else signs.
+        quotas: where limits are counted together with other processes.
     """
 
     keys_file: Path | None = None
@@ -69,12 +71,15 @@ class SecuritySettings(MeshSettings):
     allowed_addresses: tuple[str, ...] = ()
     trusted_proxies: tuple[str, ...] = ()
     jwt: JwtSettings = field(default_factory=JwtSettings)
+    quotas: QuotaSettings = field(default_factory=QuotaSettings)
 
     def __post_init__(self) -> None:
         if self.open and self.needs_credentials:
             raise ValueError("open must be false where keys_file or jwt says who may ask, got true")
         if self.tenants_file is not None and not self.needs_credentials:
             raise ValueError("tenants_file must not be set where nobody is asked for a key")
+        if self.quotas.redis_url is not None and self.tenants_file is None:
+            raise ValueError("quotas.redis_url must not be set without tenants_file")
         networks_of("allowed_addresses", self.allowed_addresses)
         networks_of("trusted_proxies", self.trusted_proxies)
 

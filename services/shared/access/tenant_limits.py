@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from services.shared.access.tenant_name import tenant_name
@@ -49,10 +49,34 @@ class TenantLimits:
         at_least("max_concurrency", self.max_concurrency, 1)
         at_least("max_tokens", self.max_tokens, 1)
 
+    @property
+    def counts(self) -> bool:
+        """Whether what the tenant does must be counted."""
+        return not (
+            self.requests_per_minute is None
+            and self.tokens_per_minute is None
+            and self.max_concurrency is None
+        )
+
+    def divided(self, by: int) -> TenantLimits:
+        """The share of one of so many processes; each is left with one of everything."""
+        if by == 1:
+            return self
+        return replace(
+            self,
+            requests_per_minute=_part(self.requests_per_minute, by),
+            tokens_per_minute=_part(self.tokens_per_minute, by),
+            max_concurrency=_part(self.max_concurrency, by),
+        )
+
     @classmethod
     def parse(cls, text: str) -> TenantLimits:
         """A name alone: a tenant without limits, whatever `*` has."""
         return cls(tenant=text)
+
+
+def _part(limit: int | None, by: int) -> int | None:
+    return None if limit is None else max(1, limit // by)
 
 
 NO_LIMITS = TenantLimits(tenant=EVERY_OTHER)

@@ -1,0 +1,1 @@
+"""Quotas that several processes share through Redis or Valkey."""
