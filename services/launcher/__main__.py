@@ -20,6 +20,7 @@ COMMANDS = {
     "cache": ("services.launcher.cache_command", "switch, flush and watch the caches of engines"),
     "keys": ("services.launcher.keys_command", "make API keys, list them, take them back"),
     "certs": ("services.launcher.certs_command", "make certificates for services, renew them"),
+    "usage": ("services.launcher.usage_command", "what tenants used, and what it costs"),
     "codec": ("services.codec.__main__", "run one codec"),
 }
 """Each command's module, imported only for it: a router's machine has no torch."""

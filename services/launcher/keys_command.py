@@ -7,19 +7,18 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
+from services.launcher.time_span import time_span
 from services.shared.access.api_key import ApiKey, digest_of
 from services.shared.access.key_file import BadKeyFile, changing_keys, read_keys
 from services.shared.access.key_record import KeyRecord, told_of
 
 DEFAULT_FILE = Path(".tokenway/keys.json")
-_UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-MAX_DAYS = 36500
 LEAST_WIDTH = 120
 """A narrower terminal breaks lines, rather than that we cut what stands in them."""
 
@@ -119,10 +118,10 @@ def _moment(text: str) -> datetime | None:
     """`never`, a length of time from now like 30d, or a time with its zone."""
     if text == "never":
         return None
-    unit = _UNITS_S.get(text[-1:])
     try:
-        if unit is not None:
-            return _now() + min(timedelta(seconds=float(text[:-1]) * unit), timedelta(MAX_DAYS))
+        span = time_span(text)
+        if span is not None:
+            return _now() + span
         time = datetime.fromisoformat(text)
     except (OverflowError, ValueError):
         time = None

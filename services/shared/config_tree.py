@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -32,9 +33,9 @@ def parsed(cls: type, values: Mapping[str, Any], *, from_text: bool) -> dict[str
     """The values of dotted keys, as the types that the fields of `cls` have.
 
     Args:
-        cls: a dataclass of bool, int, float, str, Path, ByteSize, StrEnum, `| None` of these,
-            tuples of these or of records, and dataclasses. A record is a dataclass that is written
-            as a mapping or as the text that its class method `parse` reads.
+        cls: a dataclass of bool, int, float, Decimal, str, Path, ByteSize, StrEnum, `| None` of
+            these, tuples of these or of records, and dataclasses. A record is a dataclass that is
+            written as a mapping or as the text that its class method `parse` reads.
         values: what is set.
         from_text: whether the values are text to be read, as an environment has it.
 
@@ -181,6 +182,14 @@ def _number(kind: Callable[[Any], Any], words: str) -> Callable[[Any], Any]:
     return read
 
 
+def _decimal(value: Any) -> Decimal:
+    """The number as it was written: the shortest text of a float has all digits that it came of."""
+    try:
+        return Decimal(str(value))
+    except InvalidOperation as error:
+        raise ValueError("must be a number") from error
+
+
 @dataclass(frozen=True, slots=True)
 class _Kind:
     words: str
@@ -192,6 +201,7 @@ _KINDS: dict[Any, _Kind] = {
     bool: _Kind("true or false", (bool,), _boolean),
     int: _Kind("an integer", (int,), _number(int, "an integer")),
     float: _Kind("a number", (int, float), _number(float, "a number")),
+    Decimal: _Kind("a number", (int, float, str), _decimal),
     str: _Kind("text", (str,), str),
     Path: _Kind("a path", (str,), Path),
     ByteSize: _Kind(

@@ -114,7 +114,7 @@ def test_tables_that_another_holds_are_waited_for(settings: RequestLogSettings) 
     held = open_for_reading(settings)
     with kept(settings) as log:
         with held.connect() as other:
-            other.execute(insert(REQUESTS), [_values(a_row())])
+            other.execute(insert(REQUESTS), [database._values(a_row())])
             other.exec_driver_sql("LOCK TABLE tokenway_requests IN ACCESS EXCLUSIVE MODE")
             log.add(a_row())
             wait_for(lambda: log._trouble is Drop.LOCKED)
@@ -149,7 +149,3 @@ def _set_version(settings: RequestLogSettings, before: int, after: int) -> None:
     with engine.begin() as connection:
         connection.execute(of_it.values(version=after))
     engine.dispose()
-
-
-def _values(row: request_log.RequestRow) -> dict[str, object]:
-    return database._values(row)
