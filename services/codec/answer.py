@@ -133,6 +133,8 @@ class Answer:
         reasons = [output.finish.reason.value for output in self._outputs if output.finish]
         if reasons:
             figures["finish_reason"] = ",".join(reasons)
+        if rules := self._rules():
+            figures["filter_rule"] = ",".join(rules)
         return figures
 
     def tell(self, account: Account) -> None:
@@ -142,6 +144,7 @@ class Answer:
         account.cached = sum((first.cached_tokens for first in firsts), start=CachedTokens())
         account.completion_tokens = self.used_tokens - account.prompt_tokens
         account.routed = self.routed
+        account.filter_rules = self._rules()
         account.timelines = self._timelines()
 
     def _timelines(self) -> dict[int, Timeline]:
@@ -149,6 +152,11 @@ class Answer:
         return {
             output.cursor.choice: output.timeline for output in self._outputs if output.timeline
         }
+
+    def _rules(self) -> list[str]:
+        """Of the content filter, that outputs were blocked by."""
+        cursors = [output.cursor for output in self._outputs]
+        return [cursor.blocked_by for cursor in cursors if cursor.blocked_by is not None]
 
     def _told(self, output: _Output, event: Event) -> list[OutputEvent]:
         if output.finish is not None:
@@ -208,7 +216,9 @@ class Answer:
             output.completion_tokens = finished.usage.completion_tokens
             fills_context = self._terms.fills_context[cursor.choice // self._size]
             reason = _reason(finished, fills_context)
-        if cursor.has_calls and not (reason in _LIMITS and cursor.is_cut_in_call):
+        if cursor.blocked_by is not None:
+            reason = EndReason.CONTENT_FILTER
+        elif cursor.has_calls and not (reason in _LIMITS and cursor.is_cut_in_call):
             reason = EndReason.TOOL_CALLS
         output.finish = Finish(reason=reason, stop=cursor.stop, choice=cursor.choice)
         self._left -= 1

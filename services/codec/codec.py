@@ -16,6 +16,7 @@ from services.codec.conversation import Conversation
 from services.codec.engine_link import Engine, EngineLink
 from services.codec.events import Heartbeat, OutputEvent
 from services.codec.exchange import Exchange
+from services.codec.filtering.screening import Screening
 from services.codec.generation import (
     Room,
     Terms,
@@ -63,6 +64,7 @@ class Limits:
         timeout_s: seconds that a request may take.
         heartbeat_s: seconds of silence before a sign of life.
         quotas: of each tenant.
+        screening: of what is asked and answered, if there is a filter.
     """
 
     concurrency: int
@@ -70,6 +72,7 @@ class Limits:
     timeout_s: float
     heartbeat_s: float
     quotas: TenantQuotas
+    screening: Screening | None = None
 
 
 class Codec:
@@ -84,7 +87,10 @@ class Codec:
         reading: Reading,
     ) -> None:
         self.encoder = encoder
-        self._outputs = Outputs(encoder.tokenizer, encoder.family)
+        screening = limits.screening
+        self._outputs = Outputs(
+            encoder.tokenizer, encoder.family, None if screening is None else screening.maker
+        )
         self._link = link
         self._model = model
         self._limits = limits
@@ -177,6 +183,8 @@ class Codec:
         """
         with self._pressure.place():
             engine = self._link.engine()
+            if self._limits.screening is not None:
+                await self._limits.screening.check(request, self.encoder.raw_text, exchange)
             encoded = await self._prompts(request, exchange)
             prompts = [prompt.ids for prompt in encoded]
             quota = self._quotas.of(exchange.caller.tenant)

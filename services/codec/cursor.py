@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from services.codec.detokenizer import Detokenizer
 from services.codec.events import Delta, ReasoningDelta, TextDelta, ToolEvent
+from services.codec.filtering.screen import PieceScreen
+from services.codec.filtering.screens import Screens
 from services.codec.ledger import Ledger
 from services.codec.output.parser import OutputParser, Shown
 from services.codec.stops import StopMatcher
@@ -27,6 +29,7 @@ class CursorParts:
     include_stop: bool = False
     parser: OutputParser | None = None
     ledger: Ledger | None = None
+    screens: Screens | None = None
     choice: int = 0
 
 
@@ -43,7 +46,13 @@ class Cursor:
         self._detokenizer = parts.detokenizer
         self._parser = parts.parser
         self._ledger = parts.ledger
-        self._is_plain = parts.parser is None and parts.matcher is None and parts.ledger is None
+        self._screens = parts.screens
+        self._is_plain = (
+            parts.parser is None
+            and parts.matcher is None
+            and parts.ledger is None
+            and parts.screens is None
+        )
         self._content = Visible(
             parts.matcher, include_stop=parts.include_stop, keeps_blanks=parts.parser is None
         )
@@ -65,12 +74,17 @@ class Cursor:
     @property
     def stop(self) -> str | None:
         """The stop string that ended the output."""
-        return self._content.stop
+        return self._content.stop if self.blocked_by is None else None
+
+    @property
+    def blocked_by(self) -> str | None:
+        """The rule of the content filter that ended the output."""
+        return None if self._screens is None else self._screens.rule
 
     @property
     def is_done(self) -> bool:
         """Whether the output has ended whatever more tokens there are."""
-        return self.stop is not None or self._has_enough_calls
+        return self._is_cut_off or self._has_enough_calls
 
     @property
     def has_calls(self) -> bool:
@@ -110,7 +124,12 @@ class Cursor:
         if not self.is_done:
             events += self._deltas(self._reasoning.finish(), is_reasoning=True)
             events += self._deltas(self._content.finish(), is_reasoning=False)
-        return _merged(events + self._rest())
+        return _merged(events + self._closed())
+
+    @property
+    def _is_cut_off(self) -> bool:
+        """Whether what follows in the text is not told."""
+        return self._content.stop is not None or self.blocked_by is not None
 
     @property
     def _has_enough_calls(self) -> bool:
@@ -133,7 +152,7 @@ class Cursor:
         events = self._text(text)
         if was_reasoning or (parser is not None and parser.is_reasoning):
             self.reasoning_tokens += 1
-        return events + self._rest() if self.is_done else events
+        return events + self._closed() if self.is_done else events
 
     def _text(self, text: str) -> list[CursorEvent]:
         start, self._end = self._end, self._end + len(text)
@@ -146,31 +165,53 @@ class Cursor:
     def _parsed(self, found: Iterable[Shown | ToolEvent]) -> list[CursorEvent]:
         events: list[CursorEvent] = []
         for item in found:
-            if self.stop is not None:
+            if self._is_cut_off:
                 break
-            if not isinstance(item, Shown):
-                events += self._left(reasoning=True, content=True)
-                if self.stop is None:
-                    events.append(item)
+            if isinstance(item, Shown):
+                events += self._shown(item)
                 continue
-            events += self._left(reasoning=not item.is_reasoning, content=item.is_reasoning)
-            if self.stop is not None:
-                break
-            kind = self._reasoning if item.is_reasoning else self._content
-            pieces = kind.push(item.text, item.start, item.end)
-            events += self._deltas(pieces, is_reasoning=item.is_reasoning)
+            events += self._left(reasoning=True, content=True)
+            if not self._is_cut_off:
+                events += [item] if self._screens is None else self._screens.calls.push(item)
         return events
+
+    def _shown(self, item: Shown) -> list[CursorEvent]:
+        events = self._left(reasoning=not item.is_reasoning, content=item.is_reasoning)
+        if self._is_cut_off:
+            return events
+        kind = self._reasoning if item.is_reasoning else self._content
+        pieces = kind.push(item.text, item.start, item.end)
+        return events + self._deltas(pieces, is_reasoning=item.is_reasoning)
 
     def _left(self, *, reasoning: bool, content: bool) -> list[CursorEvent]:
         """What was withheld of the kinds of text that do not go on."""
         events: list[CursorEvent] = []
         if reasoning:
             events += self._deltas(self._reasoning.leave(), is_reasoning=True)
+            events += self._let_out(is_reasoning=True)
         if content:
             events += self._deltas(self._content.leave(), is_reasoning=False)
+            events += self._let_out(is_reasoning=False)
         return events
 
-    def _deltas(self, pieces: Iterable[Piece], *, is_reasoning: bool) -> list[CursorEvent]:
+    def _deltas(self, pieces: Sequence[Piece], *, is_reasoning: bool) -> list[CursorEvent]:
+        screen = self._screen(is_reasoning=is_reasoning)
+        if screen is not None:
+            pieces = [cleared for piece in pieces for cleared in screen.push(piece)]
+        return self._told(pieces, is_reasoning=is_reasoning)
+
+    def _let_out(self, *, is_reasoning: bool) -> list[CursorEvent]:
+        """What the filter withheld of a text that does not go on."""
+        screen = self._screen(is_reasoning=is_reasoning)
+        return [] if screen is None else self._told(screen.pause(), is_reasoning=is_reasoning)
+
+    def _screen(self, *, is_reasoning: bool) -> PieceScreen | None:
+        screens = self._screens
+        if screens is None:
+            return None
+        return screens.reasoning if is_reasoning else screens.content
+
+    def _told(self, pieces: Iterable[Piece], *, is_reasoning: bool) -> list[CursorEvent]:
         kind = ReasoningDelta if is_reasoning else TextDelta
         ledger, choice = self._ledger, self._parts.choice
         if ledger is None:
@@ -178,6 +219,12 @@ class Cursor:
         return [
             kind(piece.text, choice, ledger.release(piece.start, piece.end)) for piece in pieces
         ]
+
+    def _closed(self) -> list[CursorEvent]:
+        """The end: what the filter withheld, and the tokens that have shown nothing."""
+        events = self._let_out(is_reasoning=True) + self._let_out(is_reasoning=False)
+        # The tokens of what was blocked tell what it was.
+        return events if self.blocked_by is not None else events + self._rest()
 
     def _rest(self) -> list[CursorEvent]:
         """The tokens that are left at the end; they have shown nothing."""

@@ -22,6 +22,7 @@ class EndReason(Enum):
     MAX_TOKENS = "max_tokens"
     CONTEXT_FULL = "context_full"
     TOOL_CALLS = "tool_calls"
+    CONTENT_FILTER = "content_filter"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,12 +9,13 @@ from services.codec.constraint import Vocabulary, constraint_of
 from services.codec.conversation import Conversation, ToolMode
 from services.codec.cursor import Cursor, CursorParts
 from services.codec.detokenizer import Detokenizer
+from services.codec.filtering.screens import ScreenMaker
 from services.codec.ledger import Ledger, TokenWish
 from services.codec.output.calls import Callables
 from services.codec.output.dialect import Dialect, State
 from services.codec.output.family import Family
 from services.codec.output.parser import OutputParser
-from services.codec.request import Delivery, Request
+from services.codec.request import Delivery, JsonObject, JsonSchema, Request
 from services.codec.stops import StopMatcher
 from services.codec.tokenizer import Tokenizer
 from services.shared.stream.generation import Constraint
@@ -26,10 +27,19 @@ MAX_TAIL = 16_384
 
 
 class Outputs:
-    """Makes the cursors of a model's outputs. Thread-safe."""
+    """Makes the cursors of a model's outputs. Thread-safe.
 
-    def __init__(self, tokenizer: Tokenizer, family: Family) -> None:
+    Args:
+        tokenizer: of the model.
+        family: how it writes.
+        screens: what its outputs pass, if anything.
+    """
+
+    def __init__(
+        self, tokenizer: Tokenizer, family: Family, screens: ScreenMaker | None = None
+    ) -> None:
         self._tokenizer = tokenizer
+        self._screens = screens
         self._dialect = Dialect(family, tokenizer.controls)
 
     @property
@@ -93,12 +103,14 @@ class Outputs:
     ) -> CursorParts:
         ending = request.ending
         characters = None if parser is None else self._dialect.alphabet.characters
+        is_json = isinstance(request.output_format, JsonObject | JsonSchema)
         return CursorParts(
             detokenizer=Detokenizer(self._tokenizer, shown=shown, characters=characters),
             matcher=StopMatcher(ending.stop) if ending.stop else None,
             include_stop=ending.include_stop,
             parser=parser,
             ledger=self._ledger(request.delivery),
+            screens=None if self._screens is None else self._screens.screens(is_json=is_json),
             choice=choice,
         )
 

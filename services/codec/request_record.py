@@ -34,6 +34,7 @@ class Account:
         encoded_s: seconds from its beginning until the prompts were token IDs.
         first_s: seconds from its beginning to the first part of the answer.
         routed: why it went where it went.
+        filter_rules: of the content filter, by which the prompt or outputs were blocked.
         timelines: of the generations that ended by themselves, by choice.
     """
 
@@ -48,6 +49,7 @@ class Account:
     encoded_s: float | None = None
     first_s: float | None = None
     routed: str = ""
+    filter_rules: list[str] = field(default_factory=list)
     timelines: dict[int, Timeline] = field(default_factory=dict)
 
 

@@ -11,6 +11,7 @@ from random import Random
 
 from services.codec.codec import Codec, Limits
 from services.codec.engine_link import EngineLink, Identity, linked
+from services.codec.filtering.screening import Screening, screening
 from services.codec.http_routes import HttpTerms, app
 from services.codec.http_server import listening
 from services.codec.open_requests import OpenRequests
@@ -88,9 +89,13 @@ async def serving_codec(
     async with (
         logging_requests(settings.request_log) as request_log,
         guarding(settings.security, settings.server.host) as access,
-        linked(settings.inference_engine.endpoint, _identity(folder, encoder)) as link,
+        meshing(settings.security, Role.CODEC, settings.server.host) as mesh,
+        linked(
+            mesh.way(STREAM_NAME), settings.inference_engine.endpoint, _identity(folder, encoder)
+        ) as link,
+        screening(settings.service.content_filter) as screen,
     ):
-        codec = _codec(settings, folder, encoder, link, access.quotas)
+        codec = _codec(settings, folder, encoder, link, (access.quotas, screen))
         repeats = Repeats(asyncio.get_running_loop())
         draw = Random().random  # noqa: S311 no secret
         reception = Reception(codec.refusal, repeats, draw, OpenRequests(), access)
@@ -154,9 +159,9 @@ def _codec(
     folder: ModelFolder,
     encoder: PromptEncoder,
     link: EngineLink,
-    quotas: TenantQuotas,
+    bounds: tuple[TenantQuotas, Screening | None],
 ) -> Codec:
-    limits = settings.service.limits
+    limits, (quotas, screen) = settings.service.limits, bounds
     return Codec(
         encoder,
         link,
@@ -180,6 +185,7 @@ def _reading(settings: CodecSettings, folder: ModelFolder, encoder: PromptEncode
     return Reading(
         vocabulary_size=encoder.tokenizer.vocabulary_size,
         model=_names(settings, folder)[0],
+            screening=screen,
         images=settings.service.images,
         seal=Seal() if key is None else Seal(key.encode()),
     )

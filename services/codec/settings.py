@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from services.codec.filtering.settings import ContentFilterSettings
 from services.codec.output.families import FAMILIES
 from services.codec.protocols.reading import Images
 from services.shared.access.settings import SecuritySettings
@@ -119,5 +120,6 @@ class CodecSettings:
     security: SecuritySettings = field(default_factory=SecuritySettings)
     request_log: RequestLogSettings = field(default_factory=RequestLogSettings)
     health: HealthSettings = field(default_factory=HealthSettings)
+    content_filter: ContentFilterSettings = field(default_factory=ContentFilterSettings)
     metrics: MetricsSettings = field(default_factory=MetricsSettings)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)

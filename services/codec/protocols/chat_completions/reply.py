@@ -19,6 +19,7 @@ _REASONS = {
     EndReason.MAX_TOKENS: "length",
     EndReason.CONTEXT_FULL: "length",
     EndReason.TOOL_CALLS: "stop",
+    EndReason.CONTENT_FILTER: "content_filter",
 }
 
 FUNCTION_CALL = "function_call"

@@ -12,7 +12,12 @@ from services.codec.protocols.chat_completions.tokens import LOWEST
 from services.codec.protocols.outputs import Output, collected
 from services.codec.protocols.reply import Reply, json_bytes
 
-_CUT_OFF = {EndReason.MAX_TOKENS, EndReason.CONTEXT_FULL}
+_REASONS = {
+    EndReason.MAX_TOKENS: "length",
+    EndReason.CONTEXT_FULL: "length",
+    EndReason.CONTENT_FILTER: "content_filter",
+}
+"""All others are `stop`."""
 
 
 def whole(reply: Reply, events: Sequence[OutputEvent]) -> bytes:
@@ -53,8 +58,7 @@ def echo(reply: Reply, start: Start, choice: int) -> str:
 
 
 def ending(finish: Finish) -> dict[str, Any]:
-    reason = "length" if finish.reason in _CUT_OFF else "stop"
-    return {"finish_reason": reason, "stop_reason": finish.stop}
+    return {"finish_reason": _REASONS.get(finish.reason, "stop"), "stop_reason": finish.stop}
 
 
 def logprobs_of(

@@ -17,6 +17,7 @@ _REASONS = {
     EndReason.MAX_TOKENS: "max_tokens",
     EndReason.CONTEXT_FULL: "model_context_window_exceeded",
     EndReason.TOOL_CALLS: "end_turn",
+    EndReason.CONTENT_FILTER: "refusal",
 }
 
 

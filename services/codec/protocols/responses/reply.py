@@ -29,7 +29,12 @@ _DEFAULTS: dict[str, Any] = {
     "truncation": "disabled",
     "usage": None,
 }
-_CUT_OFF = {EndReason.MAX_TOKENS, EndReason.CONTEXT_FULL}
+_INCOMPLETE = {
+    EndReason.MAX_TOKENS: "max_output_tokens",
+    EndReason.CONTEXT_FULL: "max_output_tokens",
+    EndReason.CONTENT_FILTER: "content_filter",
+}
+"""Why an answer is not all that the model would have said."""
 
 
 def whole(reply: Reply, events: Sequence[OutputEvent]) -> bytes:
@@ -48,17 +53,17 @@ def finished(reply: Reply, items: Sequence[Item], finish: Finish, usage: Usage) 
         ],
         "usage": _usage_object(usage),
         "incomplete_details": (
-            {"reason": "max_output_tokens"} if finish.reason in _CUT_OFF else None
+            {"reason": _INCOMPLETE[finish.reason]} if finish.reason in _INCOMPLETE else None
         ),
     }
 
 
 def status_of(finish: Finish) -> str:
-    return "incomplete" if finish.reason in _CUT_OFF else "completed"
+    return "incomplete" if finish.reason in _INCOMPLETE else "completed"
 
 
 def item_status(at: int, items: Sequence[Item], finish: Finish) -> str:
-    """A limit cuts the last item off."""
+    """What ends an answer early cuts the last item off."""
     return status_of(finish) if at == len(items) - 1 else "completed"
 
 

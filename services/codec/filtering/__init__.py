@@ -1,0 +1,1 @@
+"""What must not be asked, and what must not be answered."""
