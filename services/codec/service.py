@@ -89,10 +89,7 @@ async def serving_codec(
     async with (
         logging_requests(settings.request_log) as request_log,
         guarding(settings.security, settings.server.host) as access,
-        meshing(settings.security, Role.CODEC, settings.server.host) as mesh,
-        linked(
-            mesh.way(STREAM_NAME), settings.inference_engine.endpoint, _identity(folder, encoder)
-        ) as link,
+        linked(settings.inference_engine.endpoint, _identity(folder, encoder)) as link,
         screening(settings.service.content_filter) as screen,
     ):
         codec = _codec(settings, folder, encoder, link, (access.quotas, screen))
