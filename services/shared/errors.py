@@ -100,6 +100,12 @@ class ContextLengthExceeded(InvalidRequest):
         self.context_length = context_length
 
 
+class ContentRefused(InvalidRequest):
+    """What the content filter does not let through; which words they are is not told."""
+
+    reason = "content_filter"
+
+
 class RequestTooLarge(ServiceError):
     """A body beyond the limit of the door."""
 
@@ -162,6 +168,7 @@ WIRE: dict[type[ServiceError], Wire] = {
     MissingField: Wire(Code.INVALID_ARGUMENT, 400),
     Unsupported: Wire(Code.INVALID_ARGUMENT, 400),
     ContextLengthExceeded: Wire(Code.INVALID_ARGUMENT, 400),
+    ContentRefused: Wire(Code.INVALID_ARGUMENT, 400),
     RequestTooLarge: Wire(Code.OUT_OF_RANGE, 413),
     Unauthenticated: Wire(Code.UNAUTHENTICATED, 401),
     PermissionDenied: Wire(Code.PERMISSION_DENIED, 403),
