@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 from collections.abc import AsyncIterator, Generator
 from contextlib import asynccontextmanager, contextmanager
 
@@ -36,9 +37,14 @@ class HttpServer(uvicorn.Server):
 
 @asynccontextmanager
 async def listening(
-    application: Starlette, host: str, port: int, *, drain_s: float
+    application: Starlette,
+    host: str,
+    port: int,
+    *,
+    drain_s: float,
+    tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[HttpServer]:
-    """Serves inside the block; port 0 takes a free one.
+    """Serves inside the block, HTTPS where `tls` is given; port 0 takes a free one.
 
     At the end no connection is taken any more, and running requests have `drain_s` to end.
 
@@ -56,6 +62,7 @@ async def listening(
         timeout_keep_alive=KEEP_ALIVE_S,
         ws="none",
         timeout_graceful_shutdown=max(1, round(drain_s)),
+        ssl_context_factory=None if tls is None else lambda *_: tls,
     )
     bound = _bind(host, port)
     server = HttpServer(config, f"{host}:{bound.getsockname()[1]}")

@@ -14,6 +14,7 @@ from services.codec.engine_link import EngineLink, Identity, linked
 from services.codec.filtering.screening import Screening, screening
 from services.codec.http_routes import HttpTerms, app
 from services.codec.http_server import listening
+from services.codec.https import showing
 from services.codec.open_requests import OpenRequests
 from services.codec.prompt import PromptEncoder
 from services.codec.protocols.reading import Reading
@@ -119,7 +120,8 @@ async def _doors(
     )
     application = app(codec, ready, reception, terms)
     async with (
-        listening(application, server.host, server.port, drain_s=LAST_WORDS_S) as http,
+        showing(server.tls) as tls,
+        listening(application, server.host, server.port, drain_s=LAST_WORDS_S, tls=tls) as http,
         serving(
             f"{server.host}:{server.grpc_port}",
             partial(register, CodecServicer(codec, reception, max_body_bytes)),

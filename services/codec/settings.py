@@ -23,6 +23,23 @@ class EngineProtocol(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class TlsSettings:
+    """What the HTTP door shows as HTTPS, in PEM; changes are followed. Without it, plain HTTP.
+
+    `certificate` holds the chain, its own certificate first.
+    """
+
+    certificate: Path | None = None
+    key: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.certificate is not None and self.key is None:
+            raise ValueError("key must be set where certificate is")
+        if self.key is not None and self.certificate is None:
+            raise ValueError("certificate must be set where key is")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class DoorSettings:
     """Where HTTP and gRPC listen; port 0 takes a free one.
 
@@ -33,6 +50,7 @@ class DoorSettings:
     grpc_port: int = 8081
     host: str = "127.0.0.1"
     allowed_origins: tuple[str, ...] = ()
+    tls: TlsSettings = field(default_factory=TlsSettings)
 
     def __post_init__(self) -> None:
         within("port", self.port, 0, 65535)
