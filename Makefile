@@ -24,8 +24,8 @@ model: $(MODEL)/manifest.json
 up: $(VENV)/ready model
 	$(BIN)/tokenway up --model $(MODEL)
 
-# What tests run beside Python: a C compiler for the NVML stub, curl for the README's request, stores.
-TOOLS := gcc curl redis-server
+# What tests run beside Python: a C compiler for the NVML stub, curl for the README's request, a store, what scrapes.
+TOOLS := gcc curl redis-server prometheus
 tools:
 	(for tool in $(TOOLS); do command -v $$tool || exit 1; done) >/dev/null || \
 		{ apt-get update -q && apt-get install -qy --no-install-recommends libc6-dev $(TOOLS); }
