@@ -6,11 +6,14 @@ import argparse
 import http.client
 import json
 import os
+import ssl
 import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import IO, Any
 
 from services.launcher.dev_key import own_key
@@ -24,15 +27,42 @@ class ChatFailed(Exception):
     """No answer, or not all of it; the text says why and what to do."""
 
 
+@dataclass(frozen=True, slots=True)
+class CodecDoor:
+    """Where a codec answers over HTTP.
+
+    Attributes:
+        url: http or https, without a slash at its end.
+        key: to show; None shows none.
+        ca: a file of authorities to trust with HTTPS; None trusts those of the system.
+    """
+
+    url: str
+    key: str | None = field(default=None, repr=False)
+    ca: Path | None = None
+
+    @classmethod
+    def of(cls, arguments: argparse.Namespace) -> CodecDoor:
+        """By the options of `add_door`."""
+        url = arguments.url.rstrip("/")
+        return cls(url, own_key(url, os.environ), arguments.ca)
+
+
+def add_door(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--url", default=DEFAULT_URL, help=f"of the codec ({DEFAULT_URL})")
+    parser.add_argument(
+        "--ca", type=Path, metavar="FILE", help="authorities to trust with https (the system's)"
+    )
+
+
 def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="tokenway chat", description=__doc__)
     parser.add_argument("text", help="what to ask")
-    parser.add_argument("--url", default=DEFAULT_URL, help=f"of the codec ({DEFAULT_URL})")
+    add_door(parser)
     parser.add_argument("--model", help="name of the model (the first that the codec has)")
     arguments = parser.parse_args(argv)
-    key = own_key(arguments.url, os.environ)
     try:
-        for piece in answer(arguments.url, arguments.model, arguments.text, key):
+        for piece in answer(CodecDoor.of(arguments), arguments.model, arguments.text):
             sys.stdout.write(_harmless(piece))
             sys.stdout.flush()
     except ChatFailed as error:
@@ -44,31 +74,35 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def answer(url: str, model: str | None, text: str, key: str | None = None) -> Iterator[str]:
+def answer(door: CodecDoor, model: str | None, text: str) -> Iterator[str]:
     """The answer's text in pieces, as they come. Raises ChatFailed.
 
     Args:
-        url: of the codec.
+        door: of the codec.
         model: its name; None takes the first that the codec has.
         text: what to ask.
-        key: to show; None shows none.
     """
-    url = url.rstrip("/")
-    model = model or first_model(url, key)
+    model = model or first_model(door)
     body = {"model": model, "messages": [{"role": "user", "content": text}], "stream": True}
-    with _open(url, "/v1/chat/completions", json.dumps(body).encode(), key) as response:
+    with _open(door, "/v1/chat/completions", json.dumps(body).encode()) as response:
         yield from _pieces(response)
 
 
 @contextmanager
-def _open(url: str, path: str, data: bytes | None, key: str | None) -> Iterator[IO[bytes]]:
+def _open(door: CodecDoor, path: str, data: bytes | None) -> Iterator[IO[bytes]]:
     """A GET, or a POST of `data`; what goes wrong inside the block is a ChatFailed, too."""
     headers = {"content-type": "application/json"}
-    if key is not None:
-        headers["authorization"] = f"Bearer {key}"
+    url = door.url
+    if door.key is not None:
+        headers["authorization"] = f"Bearer {door.key}"
     request = urllib.request.Request(f"{url}{path}", data, headers)  # noqa: S310 the user's own
+    try:
+        context = ssl.create_default_context(cafile=door.ca)
+    except OSError as error:  # an SSLError is one
+        raise ChatFailed(f"{door.ca} holds no authorities in PEM: {error}") from error
     # No proxy: the codec is a neighbour.
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    handlers = urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
+    opener = urllib.request.build_opener(*handlers)
     try:
         with opener.open(request, timeout=TIMEOUT_S) as response:
             yield response
@@ -76,14 +110,19 @@ def _open(url: str, path: str, data: bytes | None, key: str | None) -> Iterator[
         with error:
             raise ChatFailed(_told(error.read(MAX_LINE_BYTES), error.code)) from error
     except urllib.error.URLError as error:
+        if isinstance(error.reason, ssl.SSLCertVerificationError):
+            fault = error.reason.verify_message
+            raise ChatFailed(
+                f"{url} is not trusted ({fault}); name its authority by --ca"
+            ) from error
         raise ChatFailed(f"cannot reach {url} ({error.reason}); start it with `make up`") from error
     except (OSError, http.client.HTTPException) as error:
         raise ChatFailed(f"the connection to {url} broke ({error}); ask again") from error
 
 
-def first_model(url: str, key: str | None = None) -> str:
+def first_model(door: CodecDoor) -> str:
     """The first name that the codec lists. Raises ChatFailed."""
-    with _open(url, "/v1/models", None, key) as response:
+    with _open(door, "/v1/models", None) as response:
         listed = _json(response.read(MAX_LINE_BYTES))
     try:
         return str(listed["data"][0]["id"])

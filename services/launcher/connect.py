@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
 
-from services.launcher.chat import DEFAULT_URL, ChatFailed, first_model
+from services.launcher.chat import ChatFailed, CodecDoor, add_door, first_model
 from services.launcher.client_settings import CLIENTS, NO_KEY, ClientSettings, Door
-from services.launcher.dev_key import own_key
 
 
 def main(argv: Sequence[str]) -> int:
@@ -18,17 +16,16 @@ def main(argv: Sequence[str]) -> int:
         prog="tokenway connect", description=__doc__, epilog=f"clients: {', '.join(CLIENTS)}"
     )
     parser.add_argument("name", choices=CLIENTS, metavar="NAME", help="of the client")
-    parser.add_argument("--url", default=DEFAULT_URL, help=f"of the codec ({DEFAULT_URL})")
+    add_door(parser)
     parser.add_argument("--model", help="name of the model (the first that the codec has)")
     arguments = parser.parse_args(argv)
-    url = arguments.url.rstrip("/")
-    key = own_key(url, os.environ)
+    door = CodecDoor.of(arguments)
     try:
-        model = arguments.model or first_model(url, key)
+        model = arguments.model or first_model(door)
     except ChatFailed as error:
         sys.stderr.write(f"tokenway connect: {error}, or name a model by --model\n")
         return 1
-    settings = CLIENTS[arguments.name](Door(url, model, key or NO_KEY))
+    settings = CLIENTS[arguments.name](Door(door.url, model, door.key or NO_KEY))
     sys.stdout.write("\n\n".join(_parts(settings)) + "\n")
     return 0
 

@@ -16,7 +16,7 @@ import grpc
 from tokenway.router.v1 import router_pb2 as pb
 from tokenway.router.v1 import router_pb2_grpc as rpc
 
-from services.launcher.chat import ChatFailed, first_model
+from services.launcher.chat import ChatFailed, CodecDoor, first_model
 from services.launcher.dev_key import own_key
 from services.launcher.drill_client import DrillClient
 from services.launcher.drill_fault import FAULTS, CannotDrill
@@ -72,7 +72,7 @@ async def _drill(options: argparse.Namespace) -> Report:
         key = own_key(url, os.environ, options.key_dir)
         client = DrillClient(
             address=stack.http,
-            model=first_model(url, key),
+            model=first_model(CodecDoor(url, key)),
             number=0,
             tokens=options.tokens,
             key=key,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from services.launcher.__main__ import main
+from tests.certificates import Authority
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +26,10 @@ def no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def codec(
-    status: int, body: bytes, models: bytes = b'{"data": [{"id": "small"}]}'
+    status: int,
+    body: bytes,
+    models: bytes = b'{"data": [{"id": "small"}]}',
+    context: ssl.SSLContext | None = None,
 ) -> Iterator[tuple[str, list[Any]]]:
     """A server that answers every request so; gives its address and what it was asked."""
     asked: list[Any] = []
@@ -48,9 +53,27 @@ def codec(
             return
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Door) as server:
+        if context is not None:
+            server.socket = context.wrap_socket(server.socket, server_side=True)
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}", asked
+        yield f"http{'' if context is None else 's'}://127.0.0.1:{server.server_port}", asked
         server.shutdown()
+
+
+def test_an_answer_comes_over_https_where_its_authority_is_known(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = Authority(tmp_path).issue("codec")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(files.cert_file, files.key_file)
+    with codec(200, stream("Hello"), context=context) as (url, _):
+        assert url.startswith("https://")
+        assert main(["chat", "--url", url, "--ca", str(files.ca_file), "hi"]) == 0
+        assert capsys.readouterr().out == "Hello\n"
+        assert main(["chat", "--url", url, "hi"]) == 1
+        assert "name its authority by --ca" in capsys.readouterr().err
+        assert main(["chat", "--url", url, "--ca", str(files.key_file), "hi"]) == 1
+        assert "holds no authorities" in capsys.readouterr().err
 
 
 def stream(*texts: str, end: bytes = b"data: [DONE]\n\n") -> bytes:
