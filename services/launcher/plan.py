@@ -12,6 +12,7 @@ from typing import Any
 from services.engine.kv.cache_settings import CacheSettings, EmbeddedSettings
 from services.engine.settings import ALIASES as ENGINE_ALIASES
 from services.engine.settings import EngineSettings
+from services.launcher.books import books_of
 from services.launcher.child import Launch
 from services.launcher.dev_key import KEYS
 from services.launcher.environment import environment_for
@@ -167,6 +168,7 @@ class Plan:
                 **self._leaving(service),
                 **(self._sharing() if service == "engine" else {}),
                 **self.mesh.environ(_folder(name)),
+                **books_of(service, self._file(service), self.options.key_dir),
                 **environment_for(service, self.environ),
                 **environ,
             },

@@ -12,8 +12,10 @@ from pathlib import Path
 
 from rich.console import Console
 
+from services.launcher.books import REQUEST_LOG_URL, REQUESTS
 from services.launcher.prices import read_prices
 from services.launcher.time_span import time_span
+from services.launcher.up_options import DEFAULT_KEYS
 from services.launcher.usage import usages
 from services.launcher.usage_table import usage_json, usage_table
 from services.shared.config import BadConfig
@@ -23,8 +25,8 @@ from services.shared.request_log.drop import FAULTS, words_of
 from services.shared.request_log.reader import Grouping, RequestReader
 from services.shared.request_log.settings import RequestLogSettings
 
-DEFAULT_FILE = Path(".tokenway/requests.db")
-URL, PASSWORD_FILE = "TOKENWAY_REQUEST_LOG__URL", "TOKENWAY_REQUEST_LOG__PASSWORD_FILE"
+DEFAULT_FILE = DEFAULT_KEYS / REQUESTS
+PASSWORD_FILE = "TOKENWAY_REQUEST_LOG__PASSWORD_FILE"  # noqa: S105 names a file
 LEAST_WIDTH = 160
 MAX_FAULT = 300
 
@@ -54,7 +56,7 @@ def log_arguments(parser: argparse.ArgumentParser) -> None:
     """Which request log a command reads; see `log_settings`."""
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--file", type=Path, help=f"of SQLite ({DEFAULT_FILE})")
-    where.add_argument("--url", help=f"of the database ({URL})")
+    where.add_argument("--url", help=f"of the database ({REQUEST_LOG_URL})")
     parser.add_argument("--password-file", type=Path, help=f"of the database ({PASSWORD_FILE})")
 
 
@@ -64,7 +66,7 @@ def log_settings(arguments: argparse.Namespace, environ: Mapping[str, str]) -> R
     Raises ValueError for a URL that is none.
     """
     file: Path | None = arguments.file
-    url = arguments.url or (environ.get(URL) if file is None else None)
+    url = arguments.url or (environ.get(REQUEST_LOG_URL) if file is None else None)
     if url is None:
         return RequestLogSettings(url=f"sqlite:///{file or DEFAULT_FILE}")
     password_file = arguments.password_file or environ.get(PASSWORD_FILE)

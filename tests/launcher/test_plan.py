@@ -238,3 +238,26 @@ def test_callers_show_the_key_of_this_machine_unless_somebody_says_who_may_ask(
     filed = plan("--config-dir", str(config_dir))
     assert not filed.asks_for_dev_key
     assert keys not in filed.codec("r").environ
+
+
+def test_requests_and_what_operators_do_are_noted_unless_somebody_says_where(
+    config_dir: Path, tmp_path: Path
+) -> None:
+    url, audit = "TOKENWAY_REQUEST_LOG__URL", "TOKENWAY_SECURITY__AUDIT_FILE"
+    folder = tmp_path / "own"
+    own = plan("--key-dir", str(folder))
+    assert own.codec("r").environ[url] == f"sqlite:///{folder}/requests.db"
+    for launch in (own.codec("r"), own.router([]), own.engine(0)):
+        assert launch.environ[audit] == str(folder / "audit.jsonl")
+    assert url not in own.router([]).environ
+    assert plan(**{url: "postgresql://db/log"}).codec("r").environ[url] == "postgresql://db/log"
+    (config_dir / "codec.yaml").write_text("request_log: {url: 'sqlite:///x'}\nsecurity: {}\n")
+    (config_dir / "router.yaml").write_text("security: {audit_file: x}\n")
+    filed = plan("--config-dir", str(config_dir))
+    assert url not in filed.codec("r").environ
+    assert audit in filed.codec("r").environ
+    assert audit not in filed.router([]).environ
+    (tmp_path / "file").write_text("")
+    nowhere = plan("--key-dir", str(tmp_path / "file")).codec("r").environ
+    assert url not in nowhere
+    assert audit not in nowhere
