@@ -12,8 +12,12 @@ from time import monotonic, time
 from services.codec.request_record import Account, Listener, Outcome, RequestRecord
 from services.shared.access.caller import ANYBODY, Caller
 from services.shared.errors import Cancelled, ServiceError
-from services.shared.telemetry import Attribute, span
+from services.shared.span_names import Attribute
+from services.shared.telemetry import span
 from services.shared.trace_context import TraceContext
+
+_OPERATIONS = {"completions": "text_completion"}
+"""What OpenTelemetry calls what a protocol asks for; the others all ask for chat."""
 
 _log = logging.getLogger(__name__)
 
@@ -42,11 +46,19 @@ class Exchange:
 def exchanging(
     door: str,
     request_id: str,
-    parent: TraceContext,
+    parent: TraceContext | None,
     caller: Caller,
     listeners: Sequence[Listener] = (),
 ) -> Iterator[Exchange]:
-    """Opens the span of a request; at the end writes its line and tells the listeners."""
+    """Opens the span of a request; at the end writes its line and tells the listeners.
+
+    Args:
+        door: http or grpc.
+        request_id: as the caller is told.
+        parent: the caller's span; None begins a trace.
+        caller: whose request it is.
+        listeners: hear of it at its end.
+    """
     figures: dict[str, Attribute] = {"door": door, "request_id": request_id}
     if caller.tenant is not None and caller.key_id is not None:
         figures |= {"tenant": caller.tenant, "key": caller.key_id}
@@ -62,6 +74,7 @@ def exchanging(
             note_error(exchange, error)
             raise
         finally:
+            figures |= _asked(exchange.account)
             figures["duration_ms"] = round(1000 * exchange.elapsed_s(), 1)
             _log.info("request", extra={"trace": trace, "fields": dict(figures)})
             record = _record(exchange, door, began_at)
@@ -74,6 +87,16 @@ def note_error(exchange: Exchange, error: ServiceError) -> None:
     exchange.figures["error"] = type(error).__name__
     if error.field is not None:
         exchange.figures["field"] = error.field[:100]
+
+
+def _asked(account: Account) -> dict[str, Attribute]:
+    """What was asked for, as far as the body was read."""
+    asked: dict[str, Attribute] = {}
+    if account.model is not None:
+        asked["model"] = account.model
+    if account.operation is not None:
+        asked["operation"] = _OPERATIONS.get(account.operation, "chat")
+    return asked
 
 
 def _record(exchange: Exchange, door: str, began_at: float) -> RequestRecord:

@@ -105,7 +105,7 @@ def _yielding(behaviour: Callable[..., AsyncGenerator[Any]], method: str) -> Cal
 async def _boundary(
     method: str, context: grpc.aio.ServicerContext[Any, Any]
 ) -> AsyncIterator[None]:
-    current.set(trace_of(context))
+    current.set(trace_of(context) or TraceContext.new())
     try:
         try:
             yield
@@ -124,10 +124,10 @@ async def _boundary(
         await context.abort(grpc.StatusCode.INTERNAL, "internal error")
 
 
-def trace_of(context: grpc.aio.ServicerContext[Any, Any]) -> TraceContext:
-    """The trace that the caller's metadata names, or a new one."""
+def trace_of(context: grpc.aio.ServicerContext[Any, Any]) -> TraceContext | None:
+    """The trace that the caller's metadata names, if they name one."""
     metadata = dict(context.invocation_metadata() or ())
-    return TraceContext.parse(metadata.get(HEADER))
+    return TraceContext.given(metadata.get(HEADER))
 
 
 def _trailing(error: ServiceError) -> tuple[tuple[str, str], ...]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
 from services.shared.bounds import at_least, within
+
+_HEADER = re.compile(r"[a-z0-9_.-]{1,64}=[ -~]{0,4096}")
 
 
 class LogLevel(StrEnum):
@@ -65,7 +69,28 @@ class MetricsSettings:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TelemetrySettings:
-    """Logs, and where spans go; without an endpoint no span leaves the process."""
+    """Logs, and where spans go; without an endpoint no span leaves the process.
+
+    Args:
+        otlp_ca_file: certificates that an endpoint of `https` is checked against.
+        otlp_headers: `name=value`, sent with all spans; values may be secret.
+        sample_ratio: of the traces that begin here; those that a caller began are as it says.
+    """
 
     otlp_endpoint: str | None = None
+    otlp_ca_file: Path | None = None
+    otlp_headers: tuple[str, ...] = ()
+    sample_ratio: float = 1.0
     log_level: LogLevel = LogLevel.INFO
+
+    def __post_init__(self) -> None:
+        within("sample_ratio", self.sample_ratio, 0, 1)
+        for at, header in enumerate(self.otlp_headers):
+            if not _HEADER.fullmatch(header):
+                raise ValueError(f"otlp_headers[{at}] must be name=value, the name in lower case")
+
+    @property
+    def headers(self) -> list[tuple[str, str]]:
+        """Name and value of each."""
+        pairs = [header.partition("=") for header in self.otlp_headers]
+        return [(name, value) for name, _, value in pairs]

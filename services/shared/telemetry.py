@@ -6,40 +6,31 @@ Contexts are handed on by value, since one stream between services carries many 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 
 from opentelemetry import trace
 from opentelemetry.context import Context
-from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
-from opentelemetry.sdk.resources import SERVICE_NAME, Resource
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from services.shared import logs
+from services.shared.errors import Cancelled
 from services.shared.settings import TelemetrySettings
+from services.shared.span_export import exporting
+from services.shared.span_names import Attribute, is_failure, kind_of, named
 from services.shared.trace_context import TraceContext, current
-
-Attribute = str | bool | int | float
-
-SPAN_QUEUE = 16384
-"""Spans that wait for the exporter; its default of 2,048 loses some in a burst of requests."""
 
 
 def start(service: str, settings: TelemetrySettings) -> None:
     """Sets up JSON logs and spans for this process, once; `service` names it in both.
 
-    Spans are sent in the background and at exit, never in a request's path.
+    Without an endpoint no span is made; the caller's trace still is in the logs and goes on.
+
+    Raises:
+        BadConfig: the collector's certificates cannot be read.
     """
     logs.start(service, settings.log_level)
-    provider = TracerProvider(resource=Resource.create({SERVICE_NAME: f"tokenway-{service}"}))
     if settings.otlp_endpoint is not None:
-        exporter = OTLPSpanExporter(
-            endpoint=settings.otlp_endpoint,
-            insecure=not settings.otlp_endpoint.startswith("https://"),
-        )
-        provider.add_span_processor(BatchSpanProcessor(exporter, max_queue_size=SPAN_QUEUE))
-    trace.set_tracer_provider(provider)
+        trace.set_tracer_provider(exporting(service, settings.otlp_endpoint, settings))
 
 
 class OpenSpan:
@@ -49,70 +40,96 @@ class OpenSpan:
         context: the trace context for the next hop.
     """
 
-    def __init__(self, opened: trace.Span, parent: TraceContext) -> None:
+    def __init__(self, opened: trace.Span, parent: TraceContext | None) -> None:
         self._span = opened
         known = opened.get_span_context()
-        self.context = (
-            TraceContext(
+        if known.is_valid:
+            self.context = TraceContext(
                 trace.format_trace_id(known.trace_id),
                 trace.format_span_id(known.span_id),
                 sampled=known.trace_flags.sampled,
             )
-            if known.is_valid
-            else parent
-        )
+        else:
+            self.context = parent or TraceContext.new()
 
-    def fail(self, why: str) -> None:
-        self._span.set_status(trace.StatusCode.ERROR, why)
+    def stage(
+        self, name: str, began_ns: int, ended_ns: int, figures: Mapping[str, Attribute]
+    ) -> None:
+        """A part of it that is over; times are nanoseconds since 1970."""
+        if not self._span.is_recording():
+            return
+        tracer = trace.get_tracer("tokenway")
+        part = tracer.start_span(name, context=_as_parent(self.context), start_time=began_ns)
+        part.set_attributes(named(figures))
+        part.end(max(began_ns, ended_ns))
 
-    def end(self, attributes: Mapping[str, Attribute]) -> None:
-        """Ends the span with the stage's figures."""
-        self._span.set_attributes(dict(attributes))
+    def end(self, figures: Mapping[str, Attribute]) -> None:
+        """Ends the span with the stage's figures, of which `error` is the class of an error."""
+        if self._span.is_recording():
+            error = figures.get("error")
+            if is_failure(error):
+                self._span.set_status(trace.StatusCode.ERROR, str(error))
+            self._span.set_attributes(named(figures))
         self._span.end()
 
 
-def open_span(name: str, parent: TraceContext | None) -> OpenSpan:
-    """Opens a span that the caller ends; it does not become the current one."""
-    parent = parent or TraceContext.new()
+def open_span(
+    name: str, parent: TraceContext | None, after: Sequence[TraceContext] = ()
+) -> OpenSpan:
+    """Opens a span that the caller ends; it does not become the current one.
+
+    Args:
+        name: the stage, for example `router.generate`.
+        parent: where the stage belongs; None begins a trace.
+        after: spans that it goes on from, which are linked.
+    """
     tracer = trace.get_tracer("tokenway")
-    return OpenSpan(tracer.start_span(name, context=_as_parent(parent)), parent)
+    above = Context() if parent is None else _as_parent(parent)
+    links = [trace.Link(_span_context(context)) for context in after]
+    opened = tracer.start_span(name, context=above, kind=kind_of(name), links=links)
+    return OpenSpan(opened, parent)
 
 
 @contextmanager
 def span(
-    name: str, parent: TraceContext | None, attributes: Mapping[str, Attribute] | None = None
+    name: str,
+    parent: TraceContext | None,
+    figures: MutableMapping[str, Attribute] | None = None,
 ) -> Iterator[TraceContext]:
     """Opens the span of one stage and gives the context for the next hop.
 
     Args:
         name: the stage, for example `codec.encode`.
         parent: where the stage belongs; None begins a trace.
-        attributes: figures of the stage, no content. They are read when the span ends, so that
-            the stage can add what it learns.
+        figures: of the stage, no content. They are read when the span ends, so that the stage can
+            add what it learns; an error that leaves the block is added by its class.
     """
     opened = open_span(name, parent)
-    context = opened.context
+    figures = {} if figures is None else figures
     before = current.get()
-    current.set(context)
+    current.set(opened.context)
     try:
-        yield context
+        yield opened.context
     except asyncio.CancelledError:
-        opened.fail("cancelled")
+        figures["error"] = Cancelled.__name__
         raise
     except Exception as error:
-        opened.fail(type(error).__name__)
+        figures["error"] = type(error).__name__
         raise
     finally:
         # Set, not reset: a generator may be closed by another task than the one that began it.
         current.set(before)
-        opened.end(attributes or {})
+        opened.end(figures)
 
 
 def _as_parent(context: TraceContext) -> Context:
-    remote = trace.SpanContext(
+    return trace.set_span_in_context(trace.NonRecordingSpan(_span_context(context)), Context())
+
+
+def _span_context(context: TraceContext) -> trace.SpanContext:
+    return trace.SpanContext(
         trace_id=int(context.trace_id, 16),
         span_id=int(context.span_id, 16),
         is_remote=True,
         trace_flags=trace.TraceFlags(int(context.sampled)),
     )
-    return trace.set_span_in_context(trace.NonRecordingSpan(remote), Context())

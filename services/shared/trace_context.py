@@ -33,17 +33,22 @@ class TraceContext:
     @classmethod
     def parse(cls, header: str | bytes | None) -> TraceContext:
         """The context in a `traceparent` header; a new trace when there is none or a bad one."""
+        return cls.given(header) or cls.new()
+
+    @classmethod
+    def given(cls, header: str | bytes | None) -> TraceContext | None:
+        """The context in a `traceparent` header; None when there is none or a bad one."""
         text = header.decode("latin-1") if isinstance(header, bytes) else header or ""
         match = _FORM.fullmatch(text.strip(" \t"))
         if match is None:
-            return cls.new()
+            return None
         version, trace_id, span_id, flags, rest = match.groups()
         if (
             version == "ff"
             or (version == "00" and rest)
             or not (int(trace_id, 16) and int(span_id, 16))
         ):
-            return cls.new()
+            return None
         return cls(trace_id, span_id, sampled=bool(int(flags, 16) & 1))
 
     @property

@@ -19,6 +19,7 @@ from services.shared.stream.blocks import BlockEvents
 from services.shared.stream.generation import PriorityClass
 from services.shared.stream.load import Load, ReplicaState
 from tests.router.identity import IDENTITY
+from tests.router.kept_attempt import KeptAttempt
 from tests.router.manual_clock import ManualClock
 from tests.scripted_source import ScriptedSource
 
@@ -69,7 +70,7 @@ class Visitor:
         self.went_at = self.bureau.clock.now
         self.bureau.went.append(self)
         replica = self.bureau.fleet[decision.replica]
-        self.leg = Leg(replica, decision, self.demand, self.went_at)
+        self.leg = Leg(replica, decision, self.demand, self.went_at, KeptAttempt())
 
     def refuse(self, error: ServiceError) -> None:
         self._hear()
@@ -144,7 +145,7 @@ class Bureau:
     def finish(self, visitor: Visitor) -> None:
         """It gives its place back."""
         assert visitor.leg is not None
-        visitor.leg.end()
+        visitor.leg.end("finished")
         self.admission.pump()
 
     def fill(self) -> list[Visitor]:

@@ -13,7 +13,7 @@ from services.router.fleet.fleet_rules import FleetRules
 from services.router.fleet.prefill_rules import PrefillRules
 from services.router.fleet.replica import Replica
 from services.router.fleet.room import RoomRules
-from services.router.relay.outcome import Outcome
+from services.router.relay.outcome import Destination, Outcome
 from services.router.relay.relay import Relay
 from services.router.relay.retry_budget import RetryBudget, RetryRules
 from services.router.status import Role
@@ -21,6 +21,7 @@ from services.shared.errors import Code
 from services.shared.stream.events import Failed
 from services.shared.stream.generation import Generation
 from tests.router.identity import IDENTITY
+from tests.router.kept_attempt import KeptAttempt
 from tests.router.manual_clock import ManualClock
 from tests.scripted_source import ScriptedSource
 
@@ -34,14 +35,28 @@ LOST = Failed(code=Code.UNAVAILABLE, message="the session ended", retryable=True
 
 @dataclass
 class Note:
-    """A journal's entry that keeps its outcome."""
+    """A journal's entry that keeps its outcome and its attempts."""
 
     generation: Generation
     traceparent: str
     outcome: Outcome | None = None
+    waits: bool = False
+    destinations: list[Destination] = field(default_factory=list)
+    attempts: list[KeptAttempt] = field(default_factory=list)
+
+    def wait(self) -> None:
+        assert self.outcome is None
+        self.waits = True
+
+    def attempt(self, to: Destination) -> KeptAttempt:
+        self.waits = False
+        self.destinations.append(to)
+        self.attempts.append(KeptAttempt(f"{len(self.attempts)} of {self.traceparent}"))
+        return self.attempts[-1]
 
     def close(self, outcome: Outcome) -> None:
         assert self.outcome is None
+        assert all(attempt.ends for attempt in self.attempts)
         self.outcome = outcome
 
 

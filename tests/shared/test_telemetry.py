@@ -95,13 +95,17 @@ def test_spans_arrive_as_one_trace_with_what_their_stages_learned(collector: Col
     request = spans["codec.request"]
     assert request.parent_span_id.hex() == parent.span_id
     assert [(item.key, item.value.int_value) for item in request.attributes] == [
-        ("prompt_tokens", 7)
+        ("gen_ai.usage.input_tokens", 7)
     ]
     assert spans["codec.encode"].parent_span_id == request.span_id
     failed = spans["codec.decode"].status
     assert (failed.code, failed.message) == (2, "KeyError")
     assert "secret" not in str(spans)
-    assert spans["codec.stream"].status.message == "cancelled"
+    left = spans["codec.stream"]
+    assert left.status.code == 0
+    assert [(item.key, item.value.string_value) for item in left.attributes] == [
+        ("error.type", "Cancelled")
+    ]
 
 
 def test_without_a_set_up_a_span_hands_its_parent_on() -> None:

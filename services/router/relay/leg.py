@@ -5,6 +5,7 @@ from __future__ import annotations
 from services.router.balancing.balancer import Decision
 from services.router.demand import Demand
 from services.router.fleet.replica import Replica
+from services.router.relay.outcome import Attempt
 from services.shared.stream.events import Cancel, CancelReason, Failed
 
 
@@ -17,6 +18,7 @@ class Leg:
     Args:
         decision: that the generation goes there.
         now: when the generation is sent, on the router's clock.
+        attempt: the record of it.
 
     Attributes:
         epoch: of the replica's session that carries it.
@@ -29,6 +31,7 @@ class Leg:
     """
 
     __slots__ = (
+        "_attempt",
         "_awaited",
         "_lane",
         "_left",
@@ -44,8 +47,16 @@ class Leg:
         "version",
     )
 
-    def __init__(self, replica: Replica, decision: Decision, demand: Demand, now: float) -> None:
+    def __init__(
+        self,
+        replica: Replica,
+        decision: Decision,
+        demand: Demand,
+        now: float,
+        attempt: Attempt,
+    ) -> None:
         self.replica = replica
+        self._attempt = attempt
         self.epoch = replica.epoch
         self.version = replica.identity.version if replica.identity else None
         self.routed = decision.reason
@@ -63,6 +74,11 @@ class Leg:
         replica.outstanding_tokens += self._left
         replica.pending[self._lane] += self._pending
         replica.assigned += 1
+
+    @property
+    def traceparent(self) -> str:
+        """The trace context for the replica."""
+        return self._attempt.traceparent
 
     @property
     def place(self) -> tuple[str, int]:
@@ -97,20 +113,21 @@ class Leg:
         """Nobody wants it from this replica any more."""
         self.stop_prefill(reason)
         self.cancel(reason)
-        self.end()
+        self.end(f"cancelled: {reason.name.lower()}")
 
     def finish(self, now: float) -> None:
         """The output came to its end."""
-        self.end()
+        self.end("finished")
         self.replica.tell_success(now)
 
     def fail(self, now: float, failed: Failed) -> None:
         """The replica failed the generation, or did not take it."""
-        self.end()
+        self.end(f"failed: {failed.code.name.lower()}")
         self.replica.tell_failure(now, failed)
 
-    def end(self) -> None:
+    def end(self, end: str) -> None:
         """The generation is no longer there."""
+        self._attempt.close(end)
         self.stop_prefill(CancelReason.UNSPECIFIED)
         self.replica.running -= 1
         self.replica.pending[self._lane] -= self._pending

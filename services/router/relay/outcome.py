@@ -32,10 +32,34 @@ class Outcome:
     output_ids: Sequence[int]
 
 
-class Entry(Protocol):
-    """The record of one generation; `traceparent` is for the next hop."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Destination:
+    """The replica that a generation is sent to, and why; to a prefill its prompt alone."""
 
-    traceparent: str
+    replica: str
+    routed: str
+    is_prefill: bool = False
+
+
+class Attempt(Protocol):
+    """The record of a generation's way to one replica."""
+
+    @property
+    def traceparent(self) -> str:
+        """For that replica."""
+
+    def close(self, end: str) -> None:
+        """It is there no longer. Args: end: as in Outcome."""
+
+
+class Entry(Protocol):
+    """The record of one generation."""
+
+    def wait(self) -> None:
+        """It waits for a place, until it is sent or ends; again, while it does, is nothing new."""
+
+    def attempt(self, to: Destination) -> Attempt:
+        """It is sent."""
 
     def close(self, outcome: Outcome) -> None: ...
 

@@ -8,6 +8,7 @@ from functools import partial
 from services.router.balancing.balancer import Decision
 from services.router.demand import Demand
 from services.router.relay.leg import Leg
+from services.router.relay.outcome import Destination, Entry
 from services.router.relay.surroundings import Surroundings
 from services.shared.errors import ServiceError
 from services.shared.stream.events import Accepted, CancelReason, Event, Failed, Finished
@@ -25,11 +26,14 @@ class Prefill:
         decision: that the generation goes there, with the offer of a prefill.
         demand: of the generation.
         around: the router.
+        entry: the record of the generation.
     """
 
     __slots__ = ("_around", "_for", "_is_over", "_leg")
 
-    def __init__(self, leg: Leg, decision: Decision, demand: Demand, around: Surroundings) -> None:
+    def __init__(
+        self, leg: Leg, decision: Decision, demand: Demand, around: Surroundings, entry: Entry
+    ) -> None:
         offer = decision.offer
         replica = around.fleet[offer.source or ""]
         there = Decision(
@@ -38,13 +42,14 @@ class Prefill:
         prompt = replace(demand, output_tokens=0)
         self._around = around
         self._for = leg
-        self._leg = Leg(replica, there, prompt, around.clock.time())
+        to = Destination(replica=replica.name, routed=decision.reason, is_prefill=True)
+        self._leg = Leg(replica, there, prompt, around.clock.time(), entry.attempt(to))
         self._is_over = False
         leg.stop_prefill = self.stop
 
-    def send(self, prompt: Generation, traceparent: str) -> None:
+    def send(self, prompt: Generation) -> None:
         """Args: prompt: the generation without an output."""
-        submission = Submission(prompt, traceparent, self._receive)
+        submission = Submission(prompt, self._leg.traceparent, self._receive)
         try:
             self._leg.cancel = self._leg.replica.session.submit(submission)
         except ServiceError as error:

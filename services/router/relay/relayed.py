@@ -12,7 +12,7 @@ from services.router.demand import Demand, demand_of
 from services.router.relay.delivery import Delivery
 from services.router.relay.giving_up import given_up, without_place
 from services.router.relay.leg import Leg
-from services.router.relay.outcome import Outcome
+from services.router.relay.outcome import Destination, Outcome
 from services.router.relay.prefill import Prefill
 from services.router.relay.setbacks import Setbacks
 from services.router.relay.surroundings import Surroundings
@@ -94,6 +94,7 @@ class Relayed:
         except ServiceError as error:
             self._end(f"failed: {error.code.name.lower()}", error.message)
             raise
+        self._await_place()
         self._around.budget.earn()
         if self.deadline is not None:
             self._timer = self._around.clock.call_at(self.deadline, self._expire)
@@ -108,23 +109,20 @@ class Relayed:
         self._moving = False
         self._legs += 1
         self._continuations += self._delivery.accepted is not None
-        leg = Leg(replica, decision, self.demand, clock.time())
+        attempt = self._entry.attempt(Destination(replica=replica.name, routed=decision.reason))
+        leg = Leg(replica, decision, self.demand, clock.time(), attempt)
         self._leg = self._last = leg
         sink = partial(self._receive, leg)
         if decision.prefill is not None:
-            self._prefill(leg, decision)
+            # Has the prompt computed elsewhere; the leg fetches what is there already.
+            prompt = self._delivery.prompt(self._left_ms(), leg.version, decision.offer.behind)
+            Prefill(leg, decision, self.demand, self._around, self._entry).send(prompt)
         rest = self._delivery.rest(self._left_ms(), leg.version, decision.offer)
         try:
-            leg.cancel = replica.session.submit(Submission(rest, self._entry.traceparent, sink))
+            leg.cancel = replica.session.submit(Submission(rest, leg.traceparent, sink))
         except ServiceError as error:
             # On the next turn: the caller may not have heard yet that the generation was taken.
             clock.call_at(clock.time(), partial(sink, Failed.of(error)))
-
-    def _prefill(self, leg: Leg, decision: Decision) -> None:
-        """Has the prompt computed elsewhere; the leg fetches what is there already."""
-        prompt = self._delivery.prompt(self._left_ms(), leg.version, decision.offer.behind)
-        prefill = Prefill(leg, decision, self.demand, self._around)
-        prefill.send(prompt, self._entry.traceparent)
 
     def refuse(self, error: ServiceError) -> None:
         """The generation gets no place; one that was to move stays where it is."""
@@ -241,6 +239,12 @@ class Relayed:
                 self._resume(self._setbacks.avoid)
         except ServiceError as error:
             self._fail(without_place(self._setbacks.cause, error))
+        self._await_place()
+
+    def _await_place(self) -> None:
+        """Notes that it waits for a place, if it does."""
+        if self._leg is None and self._sink is not _ended:
+            self._entry.wait()
 
     def _enter_again(self) -> None:
         """No replica has taken it yet, so it is new: where all are full, its caller is told."""

@@ -447,7 +447,7 @@ def test_pumping_while_pumping_goes_on_where_it_was() -> None:
         visitor.go = go_and_pump  # type: ignore[method-assign]
     for visitor in running:
         assert visitor.leg is not None
-        visitor.leg.end()
+        visitor.leg.end("finished")
     bureau.admission.pump()
     assert bureau.went == visitors
     assert left.waits is False

@@ -10,6 +10,7 @@ from services.router.fleet.replica import Replica
 from services.router.fleet.room import RoomRules, has_room
 from services.router.relay.leg import Leg
 from services.shared.stream.load import Load, ReplicaState
+from tests.router.kept_attempt import KeptAttempt
 from tests.scripted_source import ScriptedSource
 
 RULES = RoomRules(slots=8, window={Lane.SHORT: 100, Lane.LONG: 1000})
@@ -27,19 +28,19 @@ def demand(tokens: int, lane: Lane = Lane.SHORT) -> Demand:
 
 def fill(one: Replica, *demands: Demand) -> list[Leg]:
     here = Decision(replica=one.name, reason="")
-    return [Leg(one, here, each, 0.0) for each in demands]
+    return [Leg(one, here, each, 0.0, KeptAttempt()) for each in demands]
 
 
 def test_what_is_cached_of_a_prompt_takes_no_room() -> None:
     one = replica()
     cached = Decision(replica=one.name, reason="", cached_tokens=900)
-    leg = Leg(one, cached, demand(960), 0.0)
+    leg = Leg(one, cached, demand(960), 0.0, KeptAttempt())
     assert (one.pending_tokens, one.outstanding_tokens) == (60, 64)
     assert has_room(one, demand(960), RULES, 920)
     assert not has_room(one, demand(960), RULES, 919)
     leg.begin(0.0)
     assert (one.pending_tokens, one.outstanding_tokens) == (0, 4)
-    leg.end()
+    leg.end("finished")
     assert one.outstanding_tokens == 0
 
 
@@ -51,7 +52,7 @@ def test_a_replica_takes_its_slots_and_an_eighth_more(told: int, taken: int) -> 
         (leg,) = fill(one, demand(1))
         leg.begin(0.0)
     assert not has_room(one, demand(1), RULES)
-    leg.end()
+    leg.end("finished")
     assert has_room(one, demand(1), RULES)
 
 
@@ -71,6 +72,6 @@ def test_a_prompt_longer_than_the_window_goes_where_none_of_its_lane_waits() -> 
     (leg,) = fill(one, demand(5000, Lane.LONG))
     assert not has_room(one, demand(1, Lane.LONG), RULES)
     assert has_room(one, demand(100), RULES)
-    leg.end()
+    leg.end("finished")
     assert one.pending == {Lane.SHORT: 0, Lane.LONG: 0}
     assert has_room(one, demand(1, Lane.LONG), RULES)

@@ -77,8 +77,13 @@ def test_both_get_it_at_once_and_the_one_that_answers_is_told_where_its_blocks_a
     assert (there.stopping, tuple(there.prompt_ids)) == (Stopping(max_tokens=0), LONG)
     assert there.routing == RoutingHints(model_version=there.routing.model_version)
     assert (here.routing.prefill_peer, here.routing.prefill_computes) == ("p", True)
-    traces = {one.traceparent for name in "dp" for one in world.sources[name].submitted}
-    assert traces == {"router after "}
+    (note,) = world.notes.entries
+    assert [(one.replica, one.is_prefill) for one in note.destinations] == [
+        ("d", False),
+        ("p", True),
+    ]
+    traces = [one.traceparent for name in "dp" for one in world.sources[name].submitted]
+    assert traces == [one.traceparent for one in note.attempts]
     world.play()
     assert_whole(world, recorder)
     accepted = recorder.events[0]

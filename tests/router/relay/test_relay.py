@@ -34,7 +34,9 @@ def test_a_generation_passes_whole_and_its_record_tells_the_way() -> None:
     assert (outcome.end, outcome.replica, outcome.attempts) == ("max_tokens", "a", 1)
     assert outcome.routed.endswith("1 ready")
     assert list(outcome.output_ids) == recorder.ids
-    assert world.sources["a"].submitted[0].traceparent == "router after "
+    (note,) = world.notes.entries
+    assert world.sources["a"].submitted[0].traceparent == note.attempts[0].traceparent
+    assert note.attempts[0].ends == ["finished"]
 
 
 @pytest.mark.parametrize("accepted", [False, True])
@@ -52,6 +54,9 @@ def test_a_loss_before_the_first_token_is_made_good_elsewhere(accepted: bool) ->
     assert seed == (SEED if accepted else None)
     (outcome,) = world.outcomes
     assert (outcome.attempts, outcome.replica, outcome.setback) == (2, "b", "the session ended")
+    (note,) = world.notes.entries
+    assert [one.replica for one in note.destinations] == ["a", "b"]
+    assert [one.ends for one in note.attempts] == [["failed: unavailable"], ["finished"]]
     assert world.outstanding() == {"a": 0, "b": 0}
 
 

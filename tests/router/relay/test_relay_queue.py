@@ -42,11 +42,13 @@ def test_what_waits_goes_when_another_has_ended_and_its_load_is_told() -> None:
     world = World("a", room=ROOM)
     recorders = ask(world, "x", "y", "z")
     assert list(world.sources["a"].running) == ["x", "y"]
+    assert [note.waits for note in world.notes.entries] == [False, False, True]
     world.report("a")
     load = world.relay.load()
     assert (load.running, load.waiting, load.outstanding_tokens) == (2, 1, 8 + 7)
     play(world)
     assert all(isinstance(recorder.last, Finished) for recorder in recorders.values())
+    assert not any(note.waits for note in world.notes.entries)
     assert world.relay.load().waiting == 0
 
 
