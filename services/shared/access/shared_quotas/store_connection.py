@@ -45,7 +45,12 @@ class StoreConnection:
         connection = self._connection
         if connection.is_connected and await connection.can_read():
             await connection.disconnect(nowait=True)
+        if connection.is_connected:
+            return
         await connection.connect()
+        # A server that asks for a password says so to this, and hangs up on what is longer.
+        await connection.send_command("PING")
+        await connection.read_response()
 
     async def _answer(self) -> Any:
         try:
