@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from services.engine.eviction import PINNED_SHARE, EvictionOrder
+from services.engine.eviction import EvictionOrder
 from services.shared.stream.block_changes import BlockChanges
 
 
@@ -33,8 +33,9 @@ class BlockPool:
         self._owned = self._leased = 0
         self.on_evict: Callable[[int, bytes], None] = _forgotten
         self._address_of: list[bytes | None] = [None] * count
+        self._tenant_of = [""] * count
         self._block_at: dict[bytes, int] = {}
-        self._cached: EvictionOrder[int] = EvictionOrder(count // PINNED_SHARE)
+        self._cached: EvictionOrder[int] = EvictionOrder(count)
         self._changes: BlockChanges | None = None
 
     @property
@@ -110,14 +111,15 @@ class BlockPool:
         self._leased += number
         return blocks
 
-    def publish(self, block: int, address: bytes) -> None:
+    def publish(self, block: int, address: bytes, tenant: str = "") -> None:
         """Makes a full block findable that is owned or leased; of equal blocks the first counts.
 
-        The content of a full block is fixed, and so is its first address.
+        The content of a full block is fixed, and so are its first address and its tenant.
         """
         if self._address_of[block] is None and address not in self._block_at:
             self._block_at[address] = block
             self._address_of[block] = address
+            self._tenant_of[block] = tenant
             if self._changes is not None:
                 self._changes.store(address)
 
@@ -129,6 +131,10 @@ class BlockPool:
     def is_pinned(self, block: int) -> bool:
         """Whether others give way before it; true in `on_evict` still."""
         return self._cached.is_pinned(block)
+
+    def tenant_of(self, block: int) -> str:
+        """In whose share it is, if it can be found; true in `on_evict` still."""
+        return self._tenant_of[block]
 
     def release(self, blocks: Sequence[int]) -> None:
         """Takes one owner off each block, in the order of a sequence.
@@ -211,7 +217,7 @@ class BlockPool:
         if self._address_of[block] is None:
             self._free.append(block)
         else:
-            self._cached.add(block)
+            self._cached.add(block, self._tenant_of[block])
 
     def _evict(self) -> int:
         block = self._cached.take()

@@ -116,7 +116,7 @@ class Scheduler:
             return
         addresses = sequence.full_addresses(self.pool.size)
         for index in range(sequence.published, full):
-            self.pool.publish(sequence.blocks[index], addresses[index])
+            self.pool.publish(sequence.blocks[index], addresses[index], sequence.tenant)
         self._pin(sequence, range(sequence.published, full))
         self.keeper.filled(sequence, range(sequence.published, full))
         sequence.published = full

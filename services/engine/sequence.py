@@ -61,6 +61,11 @@ class Sequence:
         self.tokens.append(token_id)
 
     @property
+    def tenant(self) -> str:
+        """In whose share its cached blocks are."""
+        return self.generation.quality_of_service.tenant or ""
+
+    @property
     def position(self) -> int:
         """Position of the next output token."""
         return len(self.tokens) - len(self.generation.prompt_ids)

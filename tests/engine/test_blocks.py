@@ -208,7 +208,7 @@ class Pool(RuleBasedStateMachine):
             self.names += 1
             block = groups[pick % len(groups)][-1 if end else 0]
             name = self.holds.setdefault(block, b"%d" % (self.names // 2))
-            self.pool.publish(block, name)
+            self.pool.publish(block, name, "ab"[pick % 2])
 
     @rule(pick=st.integers(0, 20))
     def pin(self, pick: int) -> None:

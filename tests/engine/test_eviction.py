@@ -1,4 +1,4 @@
-"""What is pinned gives way last, and cannot take the pool from others."""
+"""What is pinned gives way last; neither pins nor a tenant take the pool from others."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.engine.blocks import BlockPool
-from services.engine.eviction import PINNED_SHARE, EvictionOrder
-from services.shared.stream.generation import CacheControl, Generation, Stopping
+from services.engine.eviction import PINNED_SHARE, TENANTS_SHARE, EvictionOrder
+from services.shared.stream.generation import CacheControl, Generation, QualityOfService, Stopping
 from tests.engine.harness import Harness, simulated
 
 
 def order(blocks: int, pins: int) -> EvictionOrder[int]:
-    order: EvictionOrder[int] = EvictionOrder(pins)
+    order: EvictionOrder[int] = EvictionOrder(pins * PINNED_SHARE)
     for block in range(blocks):
         order.add(block)
     return order
@@ -72,6 +72,39 @@ def test_each_cached_block_is_there_once_and_few_are_pinned(steps: list[tuple[st
         assert sum(map(blocks.is_pinned, range(8))) <= 2
 
 
+TENANTS = "abc"
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["add", "add", "use", "pin", "take"]), st.integers(0, 63)))
+)
+def test_what_a_tenant_has_within_its_share_gives_way_when_nothing_else_is_left(
+    steps: list[tuple[str, int]],
+) -> None:
+    """And of what is beyond a share, the block used longest ago: a model of plain lists."""
+    blocks: EvictionOrder[int] = EvictionOrder(16)
+    cached: list[int] = []
+    for step, block in steps:
+        tenant = TENANTS[block % 3]
+        if step == "add" and block not in cached:
+            blocks.add(block, tenant)
+            cached.append(block)
+        elif step == "use" and block in cached:
+            assert blocks.remove(block) == tenant
+            blocks.add(block, tenant)
+            cached.append(cached.pop(cached.index(block)))
+        elif step == "pin" and block == 0:
+            blocks.pin(block)
+        elif step == "take" and cached:
+            plain = [block for block in cached if not blocks.is_pinned(block)] or cached
+            kept = 16 // TENANTS_SHARE // len({block % 3 for block in plain})
+            many = [block for block in plain if sum(b % 3 == block % 3 for b in plain) > kept]
+            assert next(iter(blocks)) == (many or plain)[0] == blocks.take()
+            cached.remove((many or plain)[0])
+            blocks.unpin((many or plain)[0])
+    assert set(blocks) == set(cached)
+
+
 def test_only_what_can_be_found_is_pinned_in_a_pool_and_only_until_it_is_gone() -> None:
     pool = BlockPool(8, 4)
     nameless, named, other = pool.allocate(3)
@@ -89,12 +122,15 @@ def test_only_what_can_be_found_is_pinned_in_a_pool_and_only_until_it_is_gone() 
     pool.audit()
 
 
-def prompt(number: int, tokens: int, pinned: int = 0, *, writes: bool = True) -> Generation:
+def prompt(
+    number: int, tokens: int, pinned: int = 0, *, writes: bool = True, tenant: str | None = None
+) -> Generation:
     return Generation(
         request_id=str(number),
         prompt_ids=[10 + number] * tokens,
         stopping=Stopping(max_tokens=1),
         cache=CacheControl(pinned_tokens=pinned, write=writes),
+        quality_of_service=QualityOfService(tenant=tenant),
     )
 
 

@@ -25,6 +25,7 @@ from services.engine.loop import EngineLoop
 from services.engine.parts import Parts
 from services.shared.config import BadConfig
 from services.shared.tasks import Tasks
+from services.shared.tls.way import Way
 
 REMEMBERED = 65_536
 """Addresses of blocks that gave way, for telling why a block is not there."""
@@ -67,11 +68,13 @@ class Caches:
 
 @asynccontextmanager
 async def open_caches(
-    settings: CacheSettings, parts: Parts, loop: EngineLoop
+    settings: CacheSettings, parts: Parts, loop: EngineLoop, way: Way
 ) -> AsyncIterator[Caches]:
     """The tiers, between the step loop and what is served. Enter it before the loop runs.
 
     At its end nothing is fetched, copied or written any more; the loop may still run.
+
+    Args: way: to other engines.
 
     Raises:
         BadConfig: `cache.host_bytes` holds no block, the store cannot be as it is wanted, or other
@@ -86,7 +89,7 @@ async def open_caches(
             stack.callback(host.close)
             supplies.append(host)
         staging = staging_of(settings.peer, parts.memory.block_bytes)
-        peer = _peer(settings, parts, switch, figures[Tier.PEER], staging)
+        peer = _peer(settings, parts, switch, figures[Tier.PEER], way=way, staging=staging)
         stack.push_async_callback(peer.close)
         supplies.append(peer)
         service = await stack.enter_async_context(
@@ -131,10 +134,14 @@ def _peer(
     parts: Parts,
     switch: CacheSwitch,
     figures: TierFigures,
+    *,
+    way: Way,
     staging: Staging | None,
 ) -> PeerSupply:
     layout_id, block_bytes = parts.model.kv_layout_id, parts.memory.block_bytes
-    return PeerSupply(layout_id, block_bytes, switch, figures, settings.peer, staging=staging)
+    return PeerSupply(
+        layout_id, block_bytes, switch, figures, settings.peer, way=way, staging=staging
+    )
 
 
 def _hear_of_blocks(
@@ -149,7 +156,8 @@ def _hear_of_blocks(
     def evicted(block: int, address: bytes) -> None:
         device.evicted(address)
         if host is not None:
-            host.keep(block, address, pinned=parts.pool.is_pinned(block))
+            pool = parts.pool
+            host.keep(block, address, pool.tenant_of(block), pinned=pool.is_pinned(block))
 
     parts.pool.on_evict = evicted
     writers = [] if service is None else [service.writer]

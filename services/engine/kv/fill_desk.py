@@ -83,7 +83,7 @@ class FillDesk:
 
     def _publish(self, fill: Fill) -> None:
         """Makes what has come until now findable."""
-        pool, fetched = self._loop.scheduler.pool, fill.sequence.fetched
+        pool, sequence = self._loop.scheduler.pool, fill.sequence
         for block, address, tier in zip(fill.blanks, fill.missing, fill.tiers, strict=False):
-            pool.publish(block, address)
-            fetched[address] = tier
+            pool.publish(block, address, sequence.tenant)
+            sequence.fetched[address] = tier

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from threading import Lock
 
-from services.engine.eviction import PINNED_SHARE, EvictionOrder
+from services.engine.eviction import EvictionOrder
 from services.engine.kv.figures import TierFigures
 from services.engine.kv.memory import BlockMemory
 from services.engine.kv.ready_memory import ReadyMemory
@@ -27,7 +27,8 @@ class _Kept:
 class HostTier:
     """Keeps as many blocks as there is room for; what was used longest ago gives way.
 
-    A block that is taken from here stays here.
+    Pinned blocks and tenants have their shares, as in the pool. A block that is taken from here
+    stays here.
 
     Args:
         memory: what the pool's blocks hold.
@@ -41,11 +42,11 @@ class HostTier:
         self._figures = figures
         self._lock = Lock()
         self._kept: dict[bytes, _Kept] = {}
-        self._pins = max_bytes // memory.block_bytes // PINNED_SHARE
-        self._order: EvictionOrder[bytes] = EvictionOrder(self._pins)
+        self._blocks = max_bytes // memory.block_bytes
+        self._order: EvictionOrder[bytes] = EvictionOrder(self._blocks)
         self._room = ReadyMemory(max_bytes, memory.block_bytes)
 
-    def keep(self, block: int, address: bytes, *, pinned: bool = False) -> None:
+    def keep(self, block: int, address: bytes, tenant: str = "", *, pinned: bool = False) -> None:
         """Copies a block that gives way in the pool. For the step loop's thread.
 
         It waits for no memory: if there is none at once, the oldest block gives its own. What is
@@ -63,7 +64,7 @@ class HostTier:
         self._memory.read_into(block, buffer)
         with self._lock:
             self._kept[address] = _Kept(buffer)
-            self._order.add(address)
+            self._order.add(address, tenant)
             if pinned:
                 self._order.pin(address)
         self._figures.wrote(1, len(buffer))
@@ -90,7 +91,7 @@ class HostTier:
         with self._lock:
             dropped = list(self._kept.values())
             self._kept.clear()
-            self._order = EvictionOrder(self._pins)
+            self._order = EvictionOrder(self._blocks)
             for kept in dropped:
                 kept.dropped = True
                 if not kept.readers:
@@ -111,8 +112,7 @@ class HostTier:
         return None
 
     def _use(self, address: bytes, *, pinned: bool = False) -> None:
-        self._order.remove(address)
-        self._order.add(address)
+        self._order.add(address, self._order.remove(address))
         if pinned or self._order.is_pinned(address):
             self._order.pin(address)
 
