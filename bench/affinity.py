@@ -18,9 +18,9 @@ from pathlib import Path
 from bench.multi_turn import Figures, Shape, converse
 from bench.ratio import Ratio
 from bench.service_process import ROOT, service
-from services.shared.channel import open_channel
 from services.shared.stream.client_session import ClientSession
 from services.shared.stream.load import Load, ReplicaState
+from services.shared.tls.way import CLEAR
 
 ENGINES = 4
 BLOCK_TOKENS = 16
@@ -63,15 +63,15 @@ async def measured(address: str, shape: Shape, seed: int) -> Figures:
         if load is not None and load.state is ReplicaState.READY and blocks == _all_blocks():
             complete.set()
 
-    async with open_channel(address) as channel:
-        session = ClientSession(channel, "router", told)
-        running = asyncio.ensure_future(session.run())
-        await complete.wait()
-        figures = await converse(session, shape, seed)
-        running.cancel()
-        with suppress(asyncio.CancelledError):
-            await running
-        return figures
+    session = ClientSession(CLEAR, address, told)
+    running = asyncio.ensure_future(session.run())
+    await complete.wait()
+    figures = await converse(session, shape, seed)
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
+    await session.close()
+    return figures
 
 
 def _all_blocks() -> int:

@@ -19,12 +19,12 @@ from dataclasses import dataclass
 
 from bench.ratio import Ratio
 from bench.service_process import ServiceProcess, service_process
-from services.shared.channel import open_channel
 from services.shared.stream.client_session import ClientSession
 from services.shared.stream.events import Event, Failed, Tokens
 from services.shared.stream.generation import Generation, Stopping
 from services.shared.stream.load import Load
 from services.shared.stream.source import Submission
+from services.shared.tls.way import CLEAR
 
 HEARTBEAT_S = 1.0
 ENDLESS = 1_000_000
@@ -157,16 +157,16 @@ def router(addresses: list[str]) -> Iterator[ServiceProcess]:
 async def client(running: ServiceProcess, count: int) -> AsyncIterator[Client]:
     """A session to a router that has heard of `count` replicas."""
     loads: list[Load | None] = []
-    async with open_channel(running.doors["grpc"]) as channel:
-        session = ClientSession(channel, "router", loads.append)
-        task = asyncio.ensure_future(session.run())
-        try:
-            await until(lambda: loads and loads[-1] and loads[-1].total_blocks == count)
-            yield Client(session, running)
-        finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+    session = ClientSession(CLEAR, running.doors["grpc"], loads.append)
+    task = asyncio.ensure_future(session.run())
+    try:
+        await until(lambda: loads and loads[-1] and loads[-1].total_blocks == count)
+        yield Client(session, running)
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        await session.close()
 
 
 async def costs(count: int, streams: int, options: argparse.Namespace) -> Costs:

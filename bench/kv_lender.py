@@ -9,6 +9,7 @@ import signal
 import socket
 import threading
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ from services.engine.simulated_memory import SimulatedMemory
 from services.engine.stopping import Stopper
 from services.shared.announce import announce
 from services.shared.server import serving
+from services.shared.tls.certificate_files import read_certificates
+from services.shared.tls.server_credentials import mutual
 
 LAYOUT = "float32-30x3x64x16"
 BLOCK_SIZE = 16
@@ -85,11 +88,6 @@ def send_raw(listening: socket.socket, payload: memoryview, blocks: int) -> None
                 connection.sendall(payload)
 
 
-def credentials_of(files: dict[str, str]) -> grpc.ServerCredentials:
-    pem = {name: Path(path).read_bytes() for name, path in files.items()}
-    return grpc.ssl_server_credentials([(pem["key"], pem["cert"])], pem["ca"], True)
-
-
 async def serve(settings: dict[str, Any]) -> None:
     """Until SIGTERM."""
     stop = asyncio.Event()
@@ -108,8 +106,8 @@ async def serve(settings: dict[str, Any]) -> None:
     running = asyncio.ensure_future(asyncio.to_thread(loop.run))
     async with AsyncExitStack() as stack:
         doors = {"raw": "{}:{}".format(*listening.getsockname())}
-        for door, files in (("plain", None), ("mtls", settings["tls"])):
-            credentials = None if files is None else credentials_of(files)
+        certificates = partial(read_certificates, Path(settings["certificates"]))
+        for door, credentials in (("plain", None), ("mtls", mutual(certificates))):
             served = await stack.enter_async_context(
                 serving("127.0.0.1:0", register, (), grace_s=0, credentials=credentials)
             )

@@ -18,8 +18,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
 
-import grpc
-
 from bench.kv_lender import LAYOUT, address, memory_of
 from bench.kv_tiers import tiers
 from bench.ratio import Ratio
@@ -32,7 +30,9 @@ from services.engine.kv.peer_supply import PeerSupply
 from services.engine.kv.supply import Supply, Wanted
 from services.engine.kv.switch import CacheSwitch
 from services.shared.stream.events import CacheMiss
-from tests.certificates import Authority, Identity
+from services.shared.tls.identity import Role, server_name
+from services.shared.tls.way import CLEAR
+from tests.mesh_bed import Certified
 
 BLOCKS = 128
 ROUNDS = 5
@@ -98,17 +98,10 @@ async def best_of(ways: dict[str, Way], rounds: int) -> dict[str, float]:
     return best
 
 
-def credentials_of(identity: Identity) -> grpc.ChannelCredentials:
-    pem = (each.read_bytes() for each in (identity.ca_file, identity.key_file, identity.cert_file))
-    return grpc.ssl_channel_credentials(*pem)
-
-
-def peers(folder: Path, block_bytes: int) -> tuple[dict[str, PeerSupply], dict[str, str]]:
-    """Who fetches, by door, and the files of who lends."""
-    authority = Authority(folder)
-    lender = authority.issue("lender")
-    files = {"ca": lender.ca_file, "cert": lender.cert_file, "key": lender.key_file}
-    keys = {"plain": None, "mtls": credentials_of(authority.issue("borrower"))}
+def peers(folder: Path, block_bytes: int) -> tuple[dict[str, PeerSupply], Path]:
+    """Who fetches, by door, and the folder of who lends."""
+    certified = Certified(folder)
+    mtls = certified.way(Role.ENGINE, server_name(Role.ENGINE))
     supplies = {
         door: PeerSupply(
             LAYOUT,
@@ -116,19 +109,19 @@ def peers(folder: Path, block_bytes: int) -> tuple[dict[str, PeerSupply], dict[s
             CacheSwitch(),
             TierFigures(),
             PeerSettings(patience_s=60),
-            credentials=credentials,
+            way=way,
         )
-        for door, credentials in keys.items()
+        for door, way in (("plain", CLEAR), ("mtls", mtls))
     }
-    return supplies, {name: str(path) for name, path in files.items()}
+    return supplies, certified.folder(Role.ENGINE, "lender")
 
 
 async def measure(folder: Path, blocks: int, rounds: int) -> dict[str, float]:
     """GB/s of each way."""
     memory = memory_of(blocks)
-    supplies, tls = peers(folder, memory.block_bytes)
+    supplies, certificates = peers(folder, memory.block_bytes)
     async with AsyncExitStack() as stack:
-        lender = {"blocks": blocks, "tls": tls}
+        lender = {"blocks": blocks, "certificates": str(certificates)}
         doors = stack.enter_context(service_process("bench.kv_lender", lender)).doors
         ways = {
             "memcpy": copied(memory, blocks),

@@ -32,6 +32,7 @@ from services.shared.stream.generation import Generation, Stopping
 from services.shared.stream.generation_wire import request_of
 from services.shared.stream.load import Load, ReplicaState
 from services.shared.stream.source import Submission
+from services.shared.tls.way import CLEAR
 
 STREAMS = 256
 WARM_UP_TOKENS = 8
@@ -95,16 +96,16 @@ async def over_a_session(address: str, tokens: int) -> float:
         if load is not None and load.state is ReplicaState.READY:
             ready.set()
 
-    async with open_channel(address) as channel:
-        session = ClientSession(channel, "router", told)
-        running = asyncio.ensure_future(session.run())
-        await ready.wait()
-        await _session_round(session, WARM_UP_TOKENS)
-        rate = await _session_round(session, tokens)
-        running.cancel()
-        with suppress(asyncio.CancelledError):
-            await running
-        return rate
+    session = ClientSession(CLEAR, address, told)
+    running = asyncio.ensure_future(session.run())
+    await ready.wait()
+    await _session_round(session, WARM_UP_TOKENS)
+    rate = await _session_round(session, tokens)
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
+    await session.close()
+    return rate
 
 
 async def _session_round(session: ClientSession, tokens: int) -> float:

@@ -9,12 +9,12 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 
-from services.shared.channel import open_channel
 from services.shared.stream.client_session import ClientSession
 from services.shared.stream.events import Event, Failed, Finished, Tokens
 from services.shared.stream.generation import Generation, QualityOfService, Sampling, Stopping
 from services.shared.stream.load import ReplicaState
 from services.shared.stream.source import Submission
+from services.shared.tls.way import CLEAR
 
 TOKENS = range(1000, 40_000)
 POLL_S = 0.05
@@ -98,15 +98,15 @@ async def opened(addresses: Sequence[str], total_blocks: int) -> AsyncIterator[D
 
 @asynccontextmanager
 async def _session(address: str) -> AsyncIterator[ClientSession]:
-    async with open_channel(address) as channel:
-        session = ClientSession(channel, address)
-        running = asyncio.ensure_future(session.run())
-        try:
-            yield session
-        finally:
-            running.cancel()
-            with suppress(asyncio.CancelledError):
-                await running
+    session = ClientSession(CLEAR, address)
+    running = asyncio.ensure_future(session.run())
+    try:
+        yield session
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+        await session.close()
 
 
 def _ready_blocks(session: ClientSession) -> int:

@@ -9,13 +9,13 @@ from contextlib import asynccontextmanager, suppress
 import grpc
 from tokenway.stream.v1 import stream_pb2_grpc as rpc
 
-from services.shared.channel import open_channel
 from services.shared.server import serving
 from services.shared.stream.blocks import BlockSink
 from services.shared.stream.client_session import ClientSession
 from services.shared.stream.load import Load
 from services.shared.stream.servicer import TokenStreamServicer
 from services.shared.stream.source import BlockSource, TokenSource
+from services.shared.tls.way import CLEAR
 from tests.scripted_source import ScriptedSource
 from tests.waiting import PATIENCE_S
 
@@ -59,16 +59,16 @@ async def client(
 ) -> AsyncIterator[ClientSession]:
     """A session that is up."""
     watched = watched or Watched()
-    async with open_channel(address) as channel:
-        session = ClientSession(channel, "replica", watched, on_blocks=on_blocks)
-        running = asyncio.ensure_future(session.run())
-        try:
-            await watched.until(1)
-            yield session
-        finally:
-            running.cancel()
-            with suppress(asyncio.CancelledError):
-                await running
+    session = ClientSession(CLEAR, address, watched, on_blocks=on_blocks)
+    running = asyncio.ensure_future(session.run())
+    try:
+        await watched.until(1)
+        yield session
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+        await session.close()
 
 
 @asynccontextmanager

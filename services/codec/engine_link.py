@@ -13,12 +13,12 @@ import grpc
 from tokenway.engine.v1 import engine_pb2 as pb
 from tokenway.engine.v1 import engine_pb2_grpc as rpc
 
-from services.shared.channel import open_channel
 from services.shared.errors import Unavailable
 from services.shared.stream.client_session import ClientSession
 from services.shared.stream.load import Load, ReplicaState
 from services.shared.stream.source import TokenSource
 from services.shared.tasks import Tasks
+from services.shared.tls.way import Way
 
 CHECK_INTERVAL_S = 1.0
 LOAD_LASTS_S = 3.0
@@ -56,9 +56,8 @@ class Engine:
 class EngineLink:
     """Asks the other side again and again who it is; gives it out only while it fits."""
 
-    def __init__(self, channel: grpc.aio.Channel, ours: Identity, endpoint: str) -> None:
-        self.session = ClientSession(channel, endpoint, self._told)
-        self._stub = rpc.EngineServiceStub(channel)
+    def __init__(self, way: Way, ours: Identity, endpoint: str) -> None:
+        self.session = ClientSession(way, endpoint, self._told)
         self._ours = ours
         self._endpoint = endpoint
         self._described: pb.DescribeResponse | None = None
@@ -115,7 +114,8 @@ class EngineLink:
     async def _compared(self) -> str | None:
         """What is wrong; when nothing is, the other side's description is kept."""
         try:
-            described = await self._stub.Describe(
+            stub = rpc.EngineServiceStub(self.session.channel)
+            described = await stub.Describe(
                 pb.DescribeRequest(), timeout=DESCRIBE_TIMEOUT_S, wait_for_ready=True
             )
         except grpc.aio.AioRpcError as error:
@@ -134,14 +134,17 @@ class EngineLink:
 
 
 @asynccontextmanager
-async def linked(endpoint: str, ours: Identity) -> AsyncIterator[EngineLink]:
+async def linked(way: Way, endpoint: str, ours: Identity) -> AsyncIterator[EngineLink]:
     """Keeps the link up inside the block."""
 
     def crashed(name: str, _: Exception) -> None:
         _log.error("%s ended; the codec cannot serve any more", name)
 
-    async with open_channel(endpoint) as channel, Tasks(crashed) as tasks:
-        link = EngineLink(channel, ours, endpoint)
-        tasks.start("session", link.session.run())
-        tasks.start("check", link.check())
-        yield link
+    link = EngineLink(way, ours, endpoint)
+    try:
+        async with Tasks(crashed) as tasks:
+            tasks.start("session", link.session.run())
+            tasks.start("check", link.check())
+            yield link
+    finally:
+        await link.session.close()

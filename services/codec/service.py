@@ -31,10 +31,13 @@ from services.shared.access.opening import guarding
 from services.shared.access.rpc_guard import RpcGuard
 from services.shared.access.tenant_quotas import TenantQuotas
 from services.shared.health import Health
+from services.shared.mesh.mesh import Mesh
+from services.shared.mesh.opening import meshing
 from services.shared.model_folder import CONFIG, ModelFolder
 from services.shared.request_log.opening import logging_requests
 from services.shared.request_log.request_log import RequestLog
 from services.shared.server import serving
+from services.shared.tls.identity import STREAM_NAME, Role
 
 LAST_WORDS_S = 1.0
 """How long answers that did not end in time have to tell so."""
@@ -90,7 +93,10 @@ async def serving_codec(
     async with (
         logging_requests(settings.request_log) as request_log,
         guarding(settings.security, settings.server.host) as access,
-        linked(settings.inference_engine.endpoint, _identity(folder, encoder)) as link,
+        meshing(settings.security, Role.CODEC, settings.server.host) as mesh,
+        linked(
+            mesh.way(STREAM_NAME), settings.inference_engine.endpoint, _identity(folder, encoder)
+        ) as link,
         screening(settings.service.content_filter) as screen,
     ):
         codec = _codec(settings, folder, encoder, link, (access.quotas, screen))
@@ -100,7 +106,7 @@ async def serving_codec(
         if request_log is not None:
             reception.listeners.append(lambda record: request_log.add(row_of(record)))
         try:
-            async with _doors(settings, codec, reception, request_log) as service:
+            async with _doors(settings, codec, reception, mesh, request_log) as service:
                 yield service
         finally:
             repeats.close()
@@ -108,7 +114,11 @@ async def serving_codec(
 
 @asynccontextmanager
 async def _doors(
-    settings: CodecSettings, codec: Codec, reception: Reception, request_log: RequestLog | None
+    settings: CodecSettings,
+    codec: Codec,
+    reception: Reception,
+    mesh: Mesh,
+    request_log: RequestLog | None,
 ) -> AsyncIterator[Service]:
     server, requests = settings.server, reception.open_requests
     ready = Ready(codec, requests, settings.health.initial_delay_seconds)
@@ -127,6 +137,7 @@ async def _doors(
             partial(register, CodecServicer(codec, reception, max_body_bytes)),
             [RPC_SERVICE],
             grace_s=LAST_WORDS_S,
+            credentials=mesh.door,
             guards=[RpcGuard(reception.guard, denied_call)],
         ) as door,
         watched(ready, door.health),
@@ -174,6 +185,7 @@ def _codec(
             timeout_s=limits.request_timeout_ms / 1000,
             heartbeat_s=settings.service.heartbeat_seconds,
             quotas=quotas,
+            screening=screen,
         ),
         _reading(settings, folder, encoder),
     )
@@ -184,7 +196,6 @@ def _reading(settings: CodecSettings, folder: ModelFolder, encoder: PromptEncode
     return Reading(
         vocabulary_size=encoder.tokenizer.vocabulary_size,
         model=_names(settings, folder)[0],
-            screening=screen,
         images=settings.service.images,
         seal=Seal() if key is None else Seal(key.encode()),
     )

@@ -22,10 +22,14 @@ from services.engine.threads import prepare_threads
 from services.shared.announce import announce
 from services.shared.drain import drained
 from services.shared.health import Readiness
+from services.shared.mesh.mesh import Mesh
+from services.shared.mesh.opening import meshing
+from services.shared.mesh.rules import RULES
 from services.shared.program import Program, config_file
 from services.shared.server import serving
 from services.shared.stop import Stop
 from services.shared.stream.load import ReplicaState
+from services.shared.tls.identity import Role, server_name
 
 LAST_FRAME_S = 0.5
 """How long the ends of the last generations have to reach their callers."""
@@ -46,13 +50,18 @@ async def serve(settings: EngineSettings, stop: Stop, path: Path | None = None) 
     One thread computes, from the first tensor to the last step: OpenMP keeps a team for each thread
     that asks for one, and with more teams than cores it no longer lets threads spin.
     """
+    async with meshing(settings.security, Role.ENGINE, settings.server.host) as mesh:
+        await _run(settings, stop, path, mesh)
+
+
+async def _run(settings: EngineSettings, stop: Stop, path: Path | None, mesh: Mesh) -> None:
     keep_freed_memory()
     switch = None if path is None else followed_switch(path)
     home = asyncio.get_running_loop()
     computing = ThreadPoolExecutor(max_workers=1, thread_name_prefix="step")
     parts = await home.run_in_executor(computing, _parts, settings.executor)
     await home.run_in_executor(computing, parts.runner.warm_up)
-    async with assembled(parts, settings) as assembly:
+    async with assembled(parts, settings, mesh.way(server_name(Role.ENGINE))) as assembly:
         engine, loop = assembly.engine, assembly.loop
         if settings.executor.memory.deterministic_gc:
             loop.collector.freeze()
@@ -66,20 +75,27 @@ async def serve(settings: EngineSettings, stop: Stop, path: Path | None = None) 
         thread.add_done_callback(ended)
         try:
             async with switched_by(switch, assembly.caches):
-                await _serve(assembly, settings, stop)
+                await _serve(assembly, settings, stop, mesh)
         finally:
             loop.command(loop.stop)
             await thread
             _log.info("engine ended", extra={"fields": _figures(loop)})
 
 
-async def _serve(assembly: Assembly, settings: EngineSettings, stop: Stop) -> None:
+async def _serve(assembly: Assembly, settings: EngineSettings, stop: Stop, mesh: Mesh) -> None:
     """Serves an engine whose loop runs, until it has drained."""
     engine, limits, progress = assembly.engine, settings.service.limits, assembly.loop.progress
     server = settings.server
     metrics = EngineMetrics(progress, assembly.caches.figures)
     async with (
-        serving(server.address, assembly.register, SERVICES, grace_s=LAST_FRAME_S) as served,
+        serving(
+            server.address,
+            assembly.register,
+            SERVICES,
+            grace_s=LAST_FRAME_S,
+            credentials=mesh.server,
+            guards=mesh.guards(RULES),
+        ) as served,
         metrics_served(server.host, settings.metrics.port, metrics) as scraped,
     ):
         engine.state = ReplicaState.READY

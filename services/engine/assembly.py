@@ -28,6 +28,7 @@ from services.engine.settings import EngineSettings
 from services.engine.stopping import Stopper
 from services.shared.stream.servicer import TokenStreamServicer
 from services.shared.stream.source import BlockSource
+from services.shared.tls.way import Way
 
 SERVICES = tuple(
     module.DESCRIPTOR.services_by_name[name].full_name
@@ -59,10 +60,12 @@ class Assembly:
 
 
 @asynccontextmanager
-async def assembled(parts: Parts, settings: EngineSettings) -> AsyncIterator[Assembly]:
+async def assembled(parts: Parts, settings: EngineSettings, way: Way) -> AsyncIterator[Assembly]:
     """An engine whose loop does not run yet; its results come to this thread's event loop.
 
     End the loop before the block ends.
+
+    Args: way: to other engines.
 
     Raises:
         BadConfig: a cache cannot be as the settings want it.
@@ -75,7 +78,7 @@ async def assembled(parts: Parts, settings: EngineSettings) -> AsyncIterator[Ass
 
     loop = _loop(parts, settings, publish)
     shares_blocks = cache.sharing is Sharing.GLOBAL
-    async with open_caches(cache, parts, loop) as caches:
+    async with open_caches(cache, parts, loop, way) as caches:
         grammars = None if parts.grammars is None else GrammarQueue(parts.grammars)
         engine = Engine(
             Admission(parts.model, limits.request_timeout_ms, shares_blocks=shares_blocks),

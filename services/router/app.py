@@ -17,6 +17,7 @@ from tokenway.stream.v1 import stream_pb2_grpc
 from services.router.admission.admission import Admission
 from services.router.balancing.balancer import Balancer
 from services.router.balancing.versions import Versions
+from services.router.callers import callers_of
 from services.router.connections.discovery import Discovery, sources_of
 from services.router.connections.membership import Membership
 from services.router.fleet.fleet import Fleet
@@ -30,9 +31,12 @@ from services.router.rpc import FleetServicer
 from services.router.servicer import NAME, RouterServicer
 from services.router.settings import RouterSettings
 from services.shared.health import Health, Readiness
+from services.shared.mesh.mesh import Mesh
+from services.shared.mesh.opening import meshing
 from services.shared.server import serving
 from services.shared.stream.servicer import TokenStreamServicer
 from services.shared.tasks import Tasks
+from services.shared.tls.identity import STREAM_NAME, Role
 
 SERVICES = ("tokenway.stream.v1.TokenStreamService", "tokenway.engine.v1.EngineService", NAME)
 LAST_FRAME_S = 0.5
@@ -57,15 +61,25 @@ async def routing(settings: RouterSettings) -> AsyncIterator[Router]:
 
     Raises:
         CannotListen: the address is taken or is none of this machine.
+        BadConfig: certificates or keys cannot be used.
     """
     changed = asyncio.Event()
     changed.set()
 
-    parts = _parts(settings, changed.set)
-    clock = asyncio.get_running_loop()
+    clock, security, server = asyncio.get_running_loop(), settings.security, settings.server
     async with AsyncExitStack() as stack:
+        mesh = await stack.enter_async_context(meshing(security, Role.ROUTER, server.host))
+        guards = await stack.enter_async_context(callers_of(security, mesh, server.host))
+        parts = _parts(settings, mesh, changed.set)
         door = await stack.enter_async_context(
-            serving(settings.server.address, parts.register, SERVICES, grace_s=LAST_FRAME_S)
+            serving(
+                server.address,
+                parts.register,
+                SERVICES,
+                grace_s=LAST_FRAME_S,
+                credentials=mesh.server,
+                guards=guards,
+            )
         )
         await stack.enter_async_context(parts.membership.kept())
         stack.enter_context(watching(parts.fleet, clock))
@@ -92,7 +106,7 @@ class _Parts:
         router_pb2_grpc.add_RouterServiceServicer_to_server(router, server)
 
 
-def _parts(settings: RouterSettings, on_change: Callable[[], None]) -> _Parts:
+def _parts(settings: RouterSettings, mesh: Mesh, on_change: Callable[[], None]) -> _Parts:
     """Args: on_change: called when the state of a replica, or ours, has changed."""
 
     def changed() -> None:
@@ -117,7 +131,8 @@ def _parts(settings: RouterSettings, on_change: Callable[[], None]) -> _Parts:
     fleet.evacuate = relay.evacuate
     found = settings.discovery
     discovery = Discovery(sources_of(settings.replicas, found.names, found.file))
-    membership = Membership(fleet, discovery, found.interval_s)
+    way = mesh.way(STREAM_NAME)
+    membership = Membership(fleet, discovery, found.interval_s, way)
     links = membership.connections
     operations = Operations(fleet=fleet, admission=admission, balancer=balancer, links=links)
     return _Parts(fleet=fleet, relay=relay, membership=membership, operations=operations)

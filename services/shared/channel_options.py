@@ -24,6 +24,18 @@ SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_concurrent_streams", 4096),
 )
 
+CONNECTION_AGE_S = 3600
+"""A server with certificates asks clients to connect again after so long, give or take a tenth."""
+
+CONNECTION_GRACE_S = 3600
+"""And ends what is left on the old connection after so much more: by then no generation is."""
+
+AGING_OPTIONS: tuple[tuple[str, int], ...] = (
+    ("grpc.max_connection_age_ms", 1000 * CONNECTION_AGE_S),
+    ("grpc.max_connection_age_grace_ms", 1000 * CONNECTION_GRACE_S),
+)
+"""So that a certificate that counts no more does not live on in a connection."""
+
 CLIENT_OPTIONS: tuple[tuple[str, int], ...] = (
     *_SHARED,
     # Only the router knows what may be sent again.

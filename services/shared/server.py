@@ -14,7 +14,7 @@ from grpc_reflection.v1alpha import reflection
 
 from services.shared.bug_boundary import BugBoundary
 from services.shared.calls import Calls
-from services.shared.channel_options import SERVER_OPTIONS
+from services.shared.channel_options import AGING_OPTIONS, SERVER_OPTIONS
 from services.shared.health import Health, Readiness
 
 LAST_CALLS_S = 5.0
@@ -53,7 +53,7 @@ async def serving(
         register: adds the servicers to the server.
         services: their full names, for health and reflection.
         grace_s: seconds.
-        credentials: of mutual TLS; None for connections in the clear.
+        credentials: of TLS; None for connections in the clear.
         guards: what looks at a call before its method; their errors are told like the method's.
 
     Raises:
@@ -62,7 +62,10 @@ async def serving(
     health = Health(services)
     await health.set(Readiness.STARTING)
     calls = Calls()
-    server = grpc.aio.server(interceptors=(calls, BugBoundary(), *guards), options=SERVER_OPTIONS)
+    aging = () if credentials is None else AGING_OPTIONS
+    server = grpc.aio.server(
+        interceptors=(calls, BugBoundary(), *guards), options=(*SERVER_OPTIONS, *aging)
+    )
     register(server)
     health_pb2_grpc.add_HealthServicer_to_server(health.servicer, server)
     names = (*services, grpc_health.SERVICE_NAME, reflection.SERVICE_NAME)

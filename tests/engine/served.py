@@ -33,6 +33,7 @@ from services.shared.channel import open_channel
 from services.shared.server import serving
 from services.shared.stream.load import ReplicaState
 from services.shared.stream.source import BlockSource
+from services.shared.tls.way import CLEAR
 from tests.engine.harness import LIMITS
 
 
@@ -82,7 +83,7 @@ async def served(
         ),
         cache=cache or CacheSettings(),
     )
-    async with assembled(parts, settings) as assembly:
+    async with assembled(parts, settings, CLEAR) as assembly:
         engine, loop = assembly.engine, assembly.loop
         thread = asyncio.ensure_future(asyncio.to_thread(loop.run))
         register = partial(assembly.register, blocks=blocks)

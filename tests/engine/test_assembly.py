@@ -10,6 +10,7 @@ from services.engine.assembly import SERVICES, assembled
 from services.engine.kv.cache_settings import CacheSettings, Sharing
 from services.engine.settings import EngineSettings, ExecutorSettings, Role
 from services.shared.stream.generation import Generation, QualityOfService
+from services.shared.tls.way import CLEAR
 from tests.engine.harness import simulated
 
 
@@ -20,7 +21,7 @@ def settings(role: Role = Role.BOTH, sharing: Sharing = Sharing.TENANT) -> Engin
 
 @pytest.mark.parametrize("role", Role)
 async def test_the_role_is_told(role: Role) -> None:
-    async with assembled(simulated(), settings(role)) as assembly:
+    async with assembled(simulated(), settings(role), CLEAR) as assembly:
         assert assembly.identity.role is role
 
 
@@ -28,7 +29,7 @@ async def test_the_role_is_told(role: Role) -> None:
 async def test_tenants_share_their_blocks_where_it_is_told_and_only_there(
     sharing: Sharing,
 ) -> None:
-    async with assembled(simulated(), settings(sharing=sharing)) as assembly:
+    async with assembled(simulated(), settings(sharing=sharing), CLEAR) as assembly:
         roots = {
             assembly.engine._admission.admit(
                 Generation(

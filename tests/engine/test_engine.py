@@ -24,6 +24,7 @@ from services.shared.stream.generate import generate
 from services.shared.stream.generation import Generation, Sampling, Stopping
 from services.shared.stream.load import ReplicaState
 from services.shared.stream.source import Submission
+from services.shared.tls.way import CLEAR
 from tests.engine.harness import LIMITS, Harness, simulated
 from tests.engine.served import Served, served
 from tests.waiting import until
@@ -58,7 +59,7 @@ def endless(step_us: float = 1000) -> Parts:
 
 @asynccontextmanager
 async def session(subject: Served) -> AsyncIterator[ClientSession]:
-    client = ClientSession(subject.channel, "engine")
+    client = ClientSession(CLEAR, subject.address)
     running = asyncio.ensure_future(client.run())
     try:
         await until(lambda: client.load().state is ReplicaState.READY)
@@ -66,6 +67,7 @@ async def session(subject: Served) -> AsyncIterator[ClientSession]:
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
+        await client.close()
 
 
 async def idle(subject: Served) -> None:

@@ -16,6 +16,7 @@ from services.engine.kv.switch import CacheSwitch
 from services.engine.kv.tier import Tier
 from services.engine.loop import EngineLoop
 from services.shared.tasks import Tasks
+from services.shared.tls.way import CLEAR
 from tests.simulation.kv import KvRunner
 from tests.simulation.kv_memory import KvMemory
 from tests.simulation.kv_wires import Channels, KvWires
@@ -47,7 +48,7 @@ class Caches:
         self.memory = memory = KvMemory(runner.blocks, steps.scheduler.pool, wrong)
         self.switch = switch = CacheSwitch()
         self.figures = figures = new_figures()
-        peers = PeerSupply(LAYOUT, memory.block_bytes, switch, figures[Tier.PEER], rules)
+        peers = PeerSupply(LAYOUT, memory.block_bytes, switch, figures[Tier.PEER], rules, way=CLEAR)
         peers._channels = Channels(wires, self._may_call)  # type: ignore[assignment]
         self._wrong = wrong
         self._tasks = Tasks(self._crashed)

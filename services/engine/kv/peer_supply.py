@@ -25,6 +25,7 @@ from services.engine.kv.supply import Wanted
 from services.engine.kv.switch import CacheSwitch
 from services.engine.kv.tier import Tier
 from services.shared.stream.events import CacheMiss
+from services.shared.tls.way import Way
 
 if TYPE_CHECKING:
     from services.engine.kv.peer_stream import Call
@@ -36,7 +37,7 @@ class PeerSupply:
     Args:
         layout_id: of this engine's blocks; peers refuse any other.
         block_bytes: of each block.
-        credentials: of mutual TLS; None for connections in the clear.
+        way: to other engines.
         staging: where peers' memory is read into; None where it is not read.
     """
 
@@ -50,7 +51,7 @@ class PeerSupply:
         figures: TierFigures,
         rules: PeerSettings,
         *,
-        credentials: grpc.ChannelCredentials | None = None,
+        way: Way,
         staging: Staging | None = None,
     ) -> None:
         self._layout_id = layout_id
@@ -62,7 +63,7 @@ class PeerSupply:
         self._memory = (
             None if staging is None else MemoryReads(staging, layout_id, rules.patience_s)
         )
-        self._channels = PeerChannels(credentials)
+        self._channels = PeerChannels(way)
         self._streams: dict[PeerStream, asyncio.AbstractEventLoop] = {}
         switch.listen(self._switched)
 

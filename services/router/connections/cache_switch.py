@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 
 import grpc
 from tokenway.engine.v1 import engine_pb2 as pb
@@ -31,11 +32,13 @@ class CacheFollower:
 
     Args:
         switch: of the fleet.
-        engine: the replica.
+        engine: the replica, asked for at each call.
         address: that people know it by.
     """
 
-    def __init__(self, switch: CacheSwitch, engine: rpc.EngineServiceStub, address: str) -> None:
+    def __init__(
+        self, switch: CacheSwitch, engine: Callable[[], rpc.EngineServiceStub], address: str
+    ) -> None:
         self._switch = switch
         self._engine = engine
         self._address = address
@@ -57,7 +60,7 @@ class CacheFollower:
                 return None
             self._is_due.set()
             request = pb.SetServiceCacheRequest(enabled=wanted)
-            response = await self._engine.SetServiceCache(request, timeout=TIMEOUT_S)
+            response = await self._engine().SetServiceCache(request, timeout=TIMEOUT_S)
             self._is_due.clear()
             return response.enabled
 

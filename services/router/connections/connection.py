@@ -17,9 +17,9 @@ from services.router.fleet.replica import Replica
 from services.router.replica_spec import ReplicaSpec
 from services.router.replica_wire import role_from
 from services.router.status import Identity
-from services.shared.channel import open_channel
 from services.shared.stream.client_session import ClientSession
 from services.shared.stream.load import Load
+from services.shared.tls.way import Way
 
 DESCRIBE_TIMEOUT_S = 5.0
 FIRST_PAUSE_S = 0.05
@@ -32,19 +32,16 @@ class Connection:
     """Keeps a session to a replica and tells the fleet of its loads and its identity.
 
     Attributes:
-        engine: for calls about the replica as a whole.
         cache: tells it whether the service cache is on.
         description: as last told; None while the session is down.
     """
 
-    def __init__(self, spec: ReplicaSpec, fleet: Fleet, cache: CacheSwitch) -> None:
+    def __init__(self, spec: ReplicaSpec, fleet: Fleet, cache: CacheSwitch, way: Way) -> None:
         self.address = address = spec.address
         self.description: pb.DescribeResponse | None = None
-        self._channel = open_channel(address)
-        self.engine = rpc.EngineServiceStub(self._channel)
-        self.cache = CacheFollower(cache, self.engine, address)
+        self.cache = CacheFollower(cache, lambda: self.engine, address)
         self._session = ClientSession(
-            self._channel,
+            way,
             address,
             self._tell_load,
             on_blocks=partial(fleet.tell_blocks, address),
@@ -56,6 +53,11 @@ class Connection:
         self._is_new = asyncio.Event()
         fleet.add(Replica(address, self._session, weight=spec.weight, lanes=spec.lanes))
 
+    @property
+    def engine(self) -> rpc.EngineServiceStub:
+        """For calls about the replica as a whole."""
+        return rpc.EngineServiceStub(self._session.channel)
+
     async def run(self) -> None:
         """Ends by cancellation."""
         async with asyncio.TaskGroup() as group:
@@ -64,7 +66,7 @@ class Connection:
             group.create_task(self.cache.run())
 
     async def close(self) -> None:
-        await self._channel.close(None)
+        await self._session.close()
 
     def cut(self, duration_s: float) -> None:
         """Ends the session, and begins none for so long."""

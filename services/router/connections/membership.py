@@ -13,6 +13,7 @@ from services.router.connections.discovery import Discovery
 from services.router.fleet.fleet import Fleet
 from services.router.replica_spec import ReplicaSpec
 from services.shared.tasks import Tasks
+from services.shared.tls.way import Way
 
 CRASH_PAUSE_S = 1.0
 ROUNDS = "membership"
@@ -25,17 +26,20 @@ class Membership:
 
     A replica that is named no more takes nothing new; its connection ends with its last generation.
 
+    Args: way: to the replicas.
+
     Attributes:
         connections: by address.
         cache: what is wanted of all replicas' service cache.
     """
 
-    def __init__(self, fleet: Fleet, discovery: Discovery, interval_s: float) -> None:
+    def __init__(self, fleet: Fleet, discovery: Discovery, interval_s: float, way: Way) -> None:
         self.connections: dict[str, Connection] = {}
         self.cache = CacheSwitch()
         self._fleet = fleet
         self._discovery = discovery
         self._interval_s = interval_s
+        self._way = way
         self._named: dict[str, ReplicaSpec] = {}
         self._runs: dict[str, asyncio.Task[None]] = {}
 
@@ -70,7 +74,8 @@ class Membership:
         before = self._named.get(address)
         if address not in self.connections:
             _log.info("%s is a replica now", address)
-            self.connections[address] = connection = Connection(spec, self._fleet, self.cache)
+            connection = Connection(spec, self._fleet, self.cache, self._way)
+            self.connections[address] = connection
             self._runs[address] = self._tasks.start(address, connection.run())
         elif before is None:  # it was on its way out
             self._fleet.drain(address, undo=True)

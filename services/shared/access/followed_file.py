@@ -1,4 +1,4 @@
-"""A file whose changes are followed; one that breaks leaves what it said before."""
+"""A file or folder whose changes are followed; one that breaks leaves what it said before."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class FollowedFile(Generic[T]):
     """What a file says, read when made and again whenever it was replaced or written.
 
     Args:
-        path: the file.
+        path: the file, or a folder of files of which each counts.
         read: what it says; raises one of `faults`, whose text the log tells.
         faults: errors of a file that cannot be used.
 
@@ -56,8 +56,17 @@ class FollowedFile(Generic[T]):
             await asyncio.to_thread(self.look)
 
 
-def _stamp(path: Path) -> tuple[int, ...] | None:
-    """Differs for each state of the file; None while it is not there."""
+def _stamp(path: Path) -> list[tuple[int, ...] | None]:
+    """Differs for each state of the file and, where it is a folder, of what is in it."""
+    try:
+        within = sorted(path.iterdir()) if path.is_dir() else []
+    except OSError:
+        within = []
+    return [_state(each) for each in (path, *within)]
+
+
+def _state(path: Path) -> tuple[int, ...] | None:
+    """None while it is not there."""
     try:
         status = path.stat()
     except OSError:

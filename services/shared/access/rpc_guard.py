@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing
 from contextvars import ContextVar
 from typing import Any
 
@@ -12,6 +10,7 @@ import grpc
 
 from services.shared.access.address_rules import peer_of
 from services.shared.access.caller import ANYBODY, Caller
+from services.shared.access.checked_handler import Context, checked
 from services.shared.access.guard import Denial, Guard
 from services.shared.access.refused import Refused
 from services.shared.access.shown import Shown
@@ -24,7 +23,6 @@ OPEN_SERVICES = frozenset({"grpc.health.v1.Health"})
 current_caller: ContextVar[Caller] = ContextVar("current_caller", default=ANYBODY)
 """Of the call that runs."""
 
-Context = Any
 Words = Callable[[str, Denial], ServiceError]
 
 
@@ -64,7 +62,7 @@ class RpcGuard(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic
         if isinstance(found, Refused):
             # A handler of streams is called before it has a message, whatever the method's kind.
             return grpc.stream_stream_rpc_method_handler(_refusing(check))
-        return _checked(handler, check)
+        return checked(handler, check)
 
     def _check(self, method: str, found: Caller | Refused, shown: Shown, context: Context) -> None:
         """Raises the error of a denial; else the caller is the current one."""
@@ -83,27 +81,3 @@ def _refusing(check: Callable[[Context], None]) -> Callable[[Any, Context], Asyn
         yield b""
 
     return call
-
-
-def _checked(handler: Any, check: Callable[[Context], None]) -> grpc.RpcMethodHandler[Any, Any]:
-    requests = "stream" if handler.request_streaming else "unary"
-    kind = f"{requests}_{'stream' if handler.response_streaming else 'unary'}"
-    behaviour = getattr(handler, kind)
-
-    async def returning(request: Any, context: Context) -> Any:
-        check(context)
-        return await behaviour(request, context)
-
-    async def yielding(request: Any, context: Context) -> AsyncIterator[Any]:
-        check(context)
-        async with aclosing(behaviour(request, context)) as responses:
-            async for response in responses:
-                yield response
-
-    make = getattr(grpc, f"{kind}_rpc_method_handler")
-    wrapped: grpc.RpcMethodHandler[Any, Any] = make(
-        yielding if inspect.isasyncgenfunction(behaviour) else returning,
-        request_deserializer=handler.request_deserializer,
-        response_serializer=handler.response_serializer,
-    )
-    return wrapped

@@ -4,46 +4,41 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Coroutine
 from time import monotonic
+from typing import Any
 
 import grpc
-from tokenway.stream.v1 import stream_pb2 as pb
-from tokenway.stream.v1 import stream_pb2_grpc as rpc
 
-from services.shared.errors import Code, InvalidRequest, Unavailable
-from services.shared.stream.block_reader import BlockReader
-from services.shared.stream.block_wire import blocks_from
-from services.shared.stream.blocks import BlockSink
-from services.shared.stream.commands import Commands
-from services.shared.stream.event_wire import events_of
-from services.shared.stream.events import Cancel, CancelReason, Failed
-from services.shared.stream.generation_wire import request_of
+from services.shared.errors import InvalidRequest, Unavailable
+from services.shared.stream.blocks import BlockEvents, BlockSink
+from services.shared.stream.events import Cancel
 from services.shared.stream.load import Load, ReplicaState
-from services.shared.stream.load_wire import load_from
-from services.shared.stream.open_streams import OpenStreams
+from services.shared.stream.session_line import Ended, SessionLine
 from services.shared.stream.source import Submission
+from services.shared.tls.way import Way
 
 FIRST_BACKOFF_S = 0.05
 LAST_BACKOFF_S = 2.0
 
-LOST = Failed(code=Code.UNAVAILABLE, message="the session to the replica ended", retryable=True)
-
-_WATCH_BLOCKS = pb.SessionRequest(watch_blocks=pb.WatchBlocks())
+LAST_CALLS_S = 30.0
+"""How long calls beside the session may go on over a channel that got no new work."""
 
 _log = logging.getLogger(__name__)
 
 
 class ClientSession:
-    """A token source on the other side of a channel. `run` keeps the session up.
+    """A token source on the other side of a connection. `run` keeps the session up.
 
     While it is down, `submit` raises Unavailable; generations that ran when it went down fail with
     UNAVAILABLE, retryable. `OpenStreams` tells what becomes of events that should not be.
 
+    A connection that is worn, see `Way`, gives way to another one: what is new goes over that once
+    it is up, and what runs ends where it began.
+
     Args:
-        channel: the caller closes it after `run` has ended.
-        name: names the server in logs and errors.
+        way: to servers of its kind.
+        address: of the server, which names it in logs and errors.
         on_load: told each load that comes, and None when the session goes down.
         on_fault: told of a breach of the protocol that no generation bears.
         on_blocks: told which blocks the server can find, without gap; None asks for none.
@@ -51,92 +46,142 @@ class ClientSession:
 
     def __init__(
         self,
-        channel: grpc.aio.Channel,
-        name: str,
+        way: Way,
+        address: str,
         on_load: Callable[[Load | None], None] = lambda _: None,
         on_fault: Callable[[str], None] = lambda _: None,
         on_blocks: BlockSink | None = None,
     ) -> None:
-        self.name = name
-        self._stub = rpc.TokenStreamServiceStub(channel)
+        self.name = address
+        self._way = way
         self._on_load = on_load
         self._on_fault = on_fault
-        self._streams = OpenStreams(name, self._send_cancel, on_fault)
-        self._blocks = None if on_blocks is None else BlockReader(name, on_blocks, self._ask_blocks)
-        self._commands = Commands()
-        self._load: Load | None = None
+        self._on_blocks = on_blocks
         self._told = ""
+        self._leaving: set[asyncio.Task[None]] = set()
+        self._version = way.version
+        self._is_up = False
+        self._line = self._dialled()
+
+    @property
+    def channel(self) -> grpc.aio.Channel:
+        """Over which new calls beside the session go; ask for it each time."""
+        return self._line.channel
 
     def load(self) -> Load:
         """As last told; STARTING while the session is down."""
-        return self._load or Load(state=ReplicaState.STARTING)
+        return self._line.load or Load(state=ReplicaState.STARTING)
 
     def submit(self, submission: Submission) -> Cancel:
-        if self._load is None:
+        if self._line.load is None:
             raise Unavailable(f"{self.name} is not reachable")
-        generation = submission.generation
-        known, limit = len(generation.generated_ids), generation.stopping.max_tokens
-        stream_id = self._streams.open(submission.sink, known, limit)
-        self._commands.put(
-            pb.SessionRequest(
-                submit=pb.Submit(
-                    stream_id=stream_id,
-                    request=request_of(generation),
-                    traceparent=submission.traceparent,
-                )
-            )
-        )
-        return partial(self._streams.cancel, stream_id)
+        return self._line.submit(submission)
 
     async def run(self) -> None:
         """Connects, and connects again whenever the session ends; ends by cancellation."""
         backoff_s = FIRST_BACKOFF_S
-        while True:
-            began = monotonic()
-            try:
-                await self._connected()
-            except grpc.aio.AioRpcError as error:
-                self._tell(logging.INFO, f"session to {self.name} ended: {error.details()}")
-            except InvalidRequest as error:
-                fault = f"{self.name} does not speak the protocol: {error.message}"
-                self._tell(logging.ERROR, fault)
-                self._on_fault(fault)
-            finally:
-                self._down()
-            lasted = monotonic() - began > LAST_BACKOFF_S
-            backoff_s = FIRST_BACKOFF_S if lasted else min(2 * backoff_s, LAST_BACKOFF_S)
-            await asyncio.sleep(backoff_s)
-
-    async def _connected(self) -> None:
-        commands = self._commands = Commands()
-        if self._blocks is not None:
-            self._blocks.begin()
-        call = self._stub.Session(aiter(commands))
         try:
-            async for response in call:
-                self._receive(response)
+            while True:
+                began = monotonic()
+                await self._kept()
+                lasted = monotonic() - began > LAST_BACKOFF_S
+                backoff_s = FIRST_BACKOFF_S if lasted else min(2 * backoff_s, LAST_BACKOFF_S)
+                await asyncio.sleep(backoff_s)
         finally:
-            commands.close()
-            call.cancel()
+            await _ended(self._leaving)
 
-    def _receive(self, response: pb.SessionResponse | None) -> None:
-        if response is None:  # what grpc makes of bytes that are no message
-            raise InvalidRequest("a response could not be read")
-        if response.HasField("load"):
-            if self._load is None:
+    async def close(self) -> None:
+        """Closes the connection, after `run` has ended."""
+        await self._line.channel.close(None)
+
+    def told_load(self, line: SessionLine, load: Load | None) -> None:
+        if line is self._line:
+            if not self._is_up:
                 self._told = ""
-            self._load = load_from(response.load)
-            self._on_load(self._load)
-        if self._blocks is not None and response.HasField("blocks"):
-            self._blocks.receive(blocks_from(response.blocks))
-        self._streams.receive(events_of(response.frame))
+            self._is_up = load is not None
+            self._on_load(load)
 
-    def _ask_blocks(self) -> None:
-        self._commands.put(_WATCH_BLOCKS)
+    def told_fault(self, fault: str) -> None:
+        self._on_fault(fault)
 
-    def _send_cancel(self, stream_id: int, reason: CancelReason) -> None:
-        cancel = pb.Cancel(stream_id=stream_id, reason=pb.CancelReason.ValueType(reason.value))
-        self._commands.put(pb.SessionRequest(cancel=cancel))
+    def told_blocks(self, line: SessionLine, events: BlockEvents) -> None:
+        if line is self._line and self._on_blocks is not None:
+            self._on_blocks(events)
+
+    def told_end(self, error: Ended) -> None:
+        if isinstance(error, InvalidRequest):
+            fault = f"{self.name} does not speak the protocol: {error.message}"
+            self._tell(logging.ERROR, fault)
+            self._on_fault(fault)
+        else:
+            self._tell(logging.INFO, f"session to {self.name} ended: {error.details()}")
+
+    async def _kept(self) -> None:
+        """The session from its beginning to its end, over one connection after the other."""
+        self._line = self._again()
+        running = self._begun(self._line)
+        self._watch_blocks()
+        try:
+            while not running.done():
+                await _first(running, self._way.worn(self._version))
+                if not running.done():
+                    running = await self._followed(running)
+            running.result()
+        finally:
+            await _ended({running})
+
+    async def _followed(self, running: asyncio.Task[None]) -> asyncio.Task[None]:
+        """The run of a line over a new connection, or `running` if that ends before there is one.
+
+        What cannot be reached over a new connection is served over the old one.
+        """
+        while not running.done():
+            version, line = self._way.version, self._dialled()
+            coming, taken = self._begun(line), False
+            try:
+                await _first(running, coming, line.is_up.wait())
+                taken = line.is_up.is_set() and not coming.done()
+            finally:
+                if not taken:
+                    await _ended({coming})
+                    await line.channel.close(None)
+            if taken:
+                self._version = version
+                self._take_over(line, running)
+                return coming
+            await _first(running, asyncio.sleep(LAST_BACKOFF_S))
+        return running
+
+    def _take_over(self, line: SessionLine, running: asyncio.Task[None]) -> None:
+        self._leave(_left(self._line, running))
+        self._line = line
+        _log.info("new connection to %s", self.name)
+        self.told_load(line, line.load)
+        self._watch_blocks()
+
+    def _dialled(self) -> SessionLine:
+        return SessionLine(self._way.dial(self.name), self.name, self)
+
+    def _again(self) -> SessionLine:
+        """A line for the next session, over the same channel while that may be used."""
+        ended = self._line
+        if self._version == self._way.version:
+            return SessionLine(ended.channel, self.name, self)
+        self._leave(_closed(ended.channel))
+        self._version = self._way.version
+        return self._dialled()
+
+    def _leave(self, work: Coroutine[Any, Any, None]) -> None:
+        leaving = asyncio.create_task(work, name=f"leave {self.name}")
+        self._leaving.add(leaving)
+        leaving.add_done_callback(self._leaving.discard)
+
+    def _begun(self, line: SessionLine) -> asyncio.Task[None]:
+        return asyncio.create_task(line.run(), name=f"session to {self.name}")
+
+    def _watch_blocks(self) -> None:
+        if self._on_blocks is not None:
+            self._line.watch_blocks()
 
     def _tell(self, level: int, message: str) -> None:
         """Logs why there is no session, once while it stays the same."""
@@ -144,8 +189,41 @@ class ClientSession:
             self._told = message
             _log.log(level, "%s", message)
 
-    def _down(self) -> None:
-        if self._load is not None:
-            self._load = None
-            self._on_load(None)
-        self._streams.lose(LOST)
+
+async def _left(line: SessionLine, running: asyncio.Task[None]) -> None:
+    """Has what runs on a line end, then the line."""
+    try:
+        await _first(running, line.is_quiet.wait())
+        bug = running.exception() if running.done() and not running.cancelled() else None
+        if bug is not None:
+            _log.error("the end of a session", exc_info=bug)
+    finally:
+        await _ended({running})
+        await _closed(line.channel)
+
+
+async def _closed(channel: grpc.aio.Channel) -> None:
+    """Has calls beside the session end, then the channel; at once when cancelled."""
+    try:
+        await channel.close(LAST_CALLS_S)
+    finally:
+        await channel.close(None)
+
+
+async def _first(running: asyncio.Task[None], *others: Any) -> None:
+    """Returns when one has ended; of the others, coroutines are ended and tasks go on."""
+    tasks = [asyncio.ensure_future(other) for other in others]
+    begun = {
+        task for task, other in zip(tasks, others, strict=True) if isinstance(other, Coroutine)
+    }
+    try:
+        await asyncio.wait({running, *tasks}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        await _ended(begun)
+
+
+async def _ended(tasks: set[asyncio.Task[Any]]) -> None:
+    """Cancels tasks and returns when they have ended; what they failed of, others have told."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from google.protobuf.message import Message
@@ -56,6 +57,14 @@ def generation_from(request: pb.GenerateRequest) -> Generation:
             prefill_computes=request.routing.prefill_computes,
         ),
     )
+
+
+def owned(generation: Generation, tenant: str | None) -> Generation:
+    """The generation as that of the tenant; None leaves it to itself."""
+    if tenant is None:
+        return generation
+    quality = replace(generation.quality_of_service, tenant=tenant)
+    return replace(generation, quality_of_service=quality)
 
 
 def request_of(generation: Generation) -> pb.GenerateRequest:

@@ -22,7 +22,7 @@ from services.shared.stream.events import (
     Refused,
     Tokens,
 )
-from services.shared.stream.generation_wire import generation_from
+from services.shared.stream.generation_wire import generation_from, owned
 from services.shared.stream.load_wire import load_of
 from services.shared.stream.outbox import Outbox
 from services.shared.stream.source import BlockSource, Submission, TokenSource
@@ -41,10 +41,14 @@ class ServerSession:
 
     Args:
         blocks: None where the source has no blocks of its own.
+        tenant: whose generations they are, whatever they say; None where they say it.
     """
 
-    def __init__(self, source: TokenSource, blocks: BlockSource | None = None) -> None:
+    def __init__(
+        self, source: TokenSource, blocks: BlockSource | None = None, tenant: str | None = None
+    ) -> None:
         self._source = source
+        self._tenant = tenant
         self._blocks = blocks
         self._outbox: Outbox[Event | Refused] = Outbox()
         self._cancels: dict[int, Cancel] = {}
@@ -102,7 +106,7 @@ class ServerSession:
         self._last_id = stream_id
         sink = partial(self._deliver, stream_id)
         try:
-            generation = generation_from(submit.request)
+            generation = owned(generation_from(submit.request), self._tenant)
             submission = Submission(generation, submit.traceparent, sink)
             self._cancels[stream_id] = self._source.submit(submission)
         except ServiceError as error:

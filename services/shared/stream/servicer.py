@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 from tokenway.stream.v1 import stream_pb2 as pb
 from tokenway.stream.v1 import stream_pb2_grpc as rpc
 
+from services.shared.access.rpc_guard import current_caller
 from services.shared.stream.event_wire import response_of
 from services.shared.stream.events import Failed
 from services.shared.stream.generate import generate
 from services.shared.stream.generation import MAX_TIMEOUT_MS, Generation
-from services.shared.stream.generation_wire import generation_from
+from services.shared.stream.generation_wire import generation_from, owned
 from services.shared.stream.server_session import ServerSession
 from services.shared.stream.source import BlockSource, TokenSource
 
@@ -42,6 +43,8 @@ def within(generation: Generation, remaining_s: float | None) -> Generation:
 class TokenStreamServicer(rpc.TokenStreamServiceServicer):
     """Both doors of a source: one generation per call, or many per session.
 
+    The tenant of a caller who is known is that of its generations, whatever they say.
+
     Args:
         blocks: the source's own; None where it has none, and who asks for them hears nothing.
     """
@@ -55,7 +58,8 @@ class TokenStreamServicer(rpc.TokenStreamServiceServicer):
     ) -> AsyncIterator[pb.GenerateResponse]:
         metadata = dict(context.invocation_metadata() or ())
         traceparent = str(metadata.get("traceparent", ""))
-        generation = within(generation_from(request), context.time_remaining())
+        generation = owned(generation_from(request), current_caller.get().tenant)
+        generation = within(generation, context.time_remaining())
         events = generate(self._source, generation, traceparent)
         async with aclosing(events):
             async for event in events:
@@ -66,7 +70,7 @@ class TokenStreamServicer(rpc.TokenStreamServiceServicer):
     async def Session(
         self, request_iterator: AsyncIterator[pb.SessionRequest], context: SessionContext
     ) -> AsyncIterator[pb.SessionResponse]:
-        session = ServerSession(self._source, self._blocks)
+        session = ServerSession(self._source, self._blocks, current_caller.get().tenant)
         reader = asyncio.create_task(session.read(request_iterator))
         try:
             async for response in session.responses():

@@ -6,8 +6,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 
-import grpc
-
 from services.engine.kv.cache_settings import PeerSettings
 from services.engine.kv.figures import TierFigures
 from services.engine.kv.peer_supply import PeerSupply
@@ -15,6 +13,7 @@ from services.engine.kv.staging import Staging
 from services.engine.kv.supply import Wanted
 from services.engine.kv.switch import CacheSwitch
 from services.shared.stream.events import CacheMiss
+from services.shared.tls.way import CLEAR, Way
 from tests.engine.kv.lender import LAYOUT
 
 RULES = PeerSettings(patience_s=20, arrival_s=0)
@@ -60,13 +59,11 @@ async def borrowing(
     rules: PeerSettings = RULES,
     *,
     layout: str = LAYOUT,
-    credentials: grpc.ChannelCredentials | None = None,
+    way: Way = CLEAR,
     staging: Staging | None = None,
 ) -> AsyncIterator[Borrower]:
     switch, figures = CacheSwitch(), TierFigures()
-    supply = PeerSupply(
-        layout, block_bytes, switch, figures, rules, credentials=credentials, staging=staging
-    )
+    supply = PeerSupply(layout, block_bytes, switch, figures, rules, way=way, staging=staging)
     try:
         yield Borrower(supply=supply, switch=switch, figures=figures)
     finally:

@@ -22,9 +22,9 @@ from services.engine.kv.servicer import KvServicer
 from services.engine.kv.staging import Staging
 from services.engine.loop import EngineLoop
 from services.engine.scheduler import Limits
-from services.shared.channel import open_channel
 from services.shared.server import serving
 from services.shared.stream.generation import Generation, Sampling, Stopping
+from services.shared.tls.way import CLEAR, Way
 from tests.engine.harness import Harness, simulated
 from tests.waiting import until
 
@@ -114,12 +114,12 @@ def prompt(number: int, blocks: int = 8, output: int = 0) -> Generation:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Door:
-    """How a lender serves: bounds, and certificates of both ends where it is not in the clear."""
+    """How a lender serves: bounds, certificates where it is not in the clear, and the way to it."""
 
     rules: PeerSettings = RULES
     stall_s: float = STALL_S
     server: grpc.ServerCredentials | None = None
-    client: grpc.ChannelCredentials | None = None
+    way: Way = CLEAR
 
 
 @asynccontextmanager
@@ -149,7 +149,7 @@ async def lent(
     try:
         async with (
             serving("127.0.0.1:0", register, (), grace_s=0, credentials=door.server) as server,
-            open_channel(server.address, door.client) as channel,
+            door.way.dial(server.address) as channel,
         ):
             lender = Lender(engine, steps, lending, memory, server.address, KvServiceStub(channel))
             yield lender

@@ -5,6 +5,7 @@ from __future__ import annotations
 import grpc
 
 from services.engine.kv.peer_channels import PeerChannels
+from services.shared.tls.way import CLEAR
 from tests.waiting import until
 
 
@@ -13,7 +14,7 @@ def is_closed(channel: grpc.aio.Channel) -> bool:
 
 
 async def test_fetches_from_one_peer_share_a_channel() -> None:
-    channels = PeerChannels()
+    channels = PeerChannels(CLEAR)
     here, there = "127.0.0.1:1", "127.0.0.1:2"
     with channels.to(here) as one, channels.to(here) as same, channels.to(there) as other:
         assert one is same is not other
@@ -21,14 +22,14 @@ async def test_fetches_from_one_peer_share_a_channel() -> None:
 
 
 async def test_a_channel_that_nobody_uses_is_kept_for_the_next_and_then_closed() -> None:
-    channels = PeerChannels(idle_s=60)
+    channels = PeerChannels(CLEAR, idle_s=60)
     with channels.to("127.0.0.1:1") as first:
         pass
     with channels.to("127.0.0.1:1") as second:
         assert first is second
     await channels.close()
     assert is_closed(first)
-    hasty = PeerChannels(idle_s=0)
+    hasty = PeerChannels(CLEAR, idle_s=0)
     with hasty.to("127.0.0.1:1") as channel:
         pass
     await until(lambda: not len(hasty))
@@ -37,7 +38,7 @@ async def test_a_channel_that_nobody_uses_is_kept_for_the_next_and_then_closed()
 
 
 async def test_a_channel_in_use_is_not_closed() -> None:
-    channels = PeerChannels(idle_s=0)
+    channels = PeerChannels(CLEAR, idle_s=0)
     with channels.to("127.0.0.1:1") as one:
         with channels.to("127.0.0.1:1"):
             pass
@@ -49,7 +50,7 @@ async def test_a_channel_in_use_is_not_closed() -> None:
 
 
 async def test_a_use_that_goes_on_after_the_end_keeps_nothing() -> None:
-    channels = PeerChannels(idle_s=0)
+    channels = PeerChannels(CLEAR, idle_s=0)
     with channels.to("127.0.0.1:1") as channel:
         await channels.close()
         assert is_closed(channel)

@@ -46,7 +46,7 @@ async def test_the_same_comes_over_mutual_tls_and_nothing_in_the_clear(tmp_path:
     door = secured(tmp_path)
     async with (
         lent(PlainMemory(4, SIZE), door, blocks=4) as lender,
-        borrowing(SIZE, credentials=door.client) as borrower,
+        borrowing(SIZE, way=door.way) as borrower,
         borrowing(SIZE) as plain,
     ):
         await lender.publish(blocks)

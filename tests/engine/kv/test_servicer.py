@@ -13,11 +13,11 @@ from tokenway.kv.v1.kv_pb2_grpc import KvServiceStub
 
 from services.engine.kv.cache_settings import PeerSettings
 from services.engine.kv.record import checksum, layout_digest
-from services.shared.channel import open_channel
-from tests.certificates import Authority
+from services.shared.tls.way import CLEAR
 from tests.engine.kv.lender import LAYOUT, Door, Lender, lent
 from tests.engine.kv.plain_memory import PlainMemory
-from tests.engine.kv.secured import client_credentials, secured
+from tests.engine.kv.secured import secured, way_of
+from tests.mesh_bed import Certified
 from tests.waiting import until
 
 MIB = 2**20
@@ -86,12 +86,11 @@ async def test_each_kind_of_connection_carries_the_same(tmp_path: Path) -> None:
 
 async def test_a_stranger_gets_nothing(tmp_path: Path) -> None:
     blocks = contents(1, 64)
-    (tmp_path / "other").mkdir()
-    stranger = client_credentials(Authority(tmp_path / "other"))
+    stranger = way_of(Certified(tmp_path / "other"))
     async with lent(PlainMemory(8, 64), secured(tmp_path)) as lender:
         await lender.publish(blocks)
-        for credentials in (None, stranger):
-            async with open_channel(lender.address, credentials) as channel:
+        for way in (CLEAR, stranger):
+            async with way.dial(lender.address) as channel:
                 with pytest.raises(grpc.aio.AioRpcError) as raised:
                     await KvServiceStub(channel).Fetch(fetch_of(blocks)).read()
                 assert raised.value.code() is grpc.StatusCode.UNAVAILABLE

@@ -191,7 +191,7 @@ async def test_addresses_that_are_none_end_the_session_and_name_server_and_field
         puppet.say_blocks(pb.BlockEvents(sequence=1, snapshot=True, stored=b"x" * 17))
         await watched.until(3)
     assert (
-        "replica does not speak the protocol: "
+        f"{address} does not speak the protocol: "
         "blocks.stored must be a multiple of 16 bytes, got 17" in caplog.text
     )
     assert puppet.sessions == 2

@@ -12,10 +12,9 @@ import grpc
 import pytest
 from tokenway.stream.v1 import stream_pb2 as pb
 
-from services.shared.channel import open_channel
 from services.shared.errors import Code, Unavailable
 from services.shared.server import serving
-from services.shared.stream.client_session import LOST, ClientSession
+from services.shared.stream.client_session import ClientSession
 from services.shared.stream.events import (
     Accepted,
     CachedTokens,
@@ -27,7 +26,9 @@ from services.shared.stream.events import (
     Usage,
 )
 from services.shared.stream.load import ReplicaState
+from services.shared.stream.session_line import LOST
 from services.shared.stream.source import Submission
+from services.shared.tls.way import CLEAR
 from tests.recorder import Recorder, submission
 from tests.scripted_source import ScriptedSource
 from tests.shared.stream.puppet import Puppet, puppet_server
@@ -76,7 +77,7 @@ async def test_a_frame_that_makes_no_sense_ends_the_session_and_names_the_server
         puppet.say_frame(pb.StepFrame(stream_ids=[0], counts=[1]))
         assert await recorder.ended() == LOST
         await watched.until(3)
-    assert "replica does not speak the protocol" in caplog.text
+    assert f"{address} does not speak the protocol" in caplog.text
     assert puppet.sessions == 2
 
 
@@ -95,19 +96,18 @@ async def test_bytes_that_are_no_message_end_the_session_and_name_the_server(
     def register(server: grpc.aio.Server) -> None:
         server.add_generic_rpc_handlers((handler,))
 
-    async with (
-        serving("127.0.0.1:0", register, [SERVICE], grace_s=0) as door,
-        open_channel(door.address) as channel,
-    ):
+    async with serving("127.0.0.1:0", register, [SERVICE], grace_s=0) as door:
         faults: list[str] = []
-        session = ClientSession(channel, "liar", on_fault=faults.append)
+        session = ClientSession(CLEAR, door.address, on_fault=faults.append)
         running = asyncio.ensure_future(session.run())
-        await until(lambda: "liar does not speak the protocol" in caplog.text)
-        with pytest.raises(Unavailable, match="liar is not reachable"):
+        told = f"{door.address} does not speak the protocol"
+        await until(lambda: told in caplog.text)
+        with pytest.raises(Unavailable, match=f"{door.address} is not reachable"):
             session.submit(submission("x", Recorder()))
         assert not running.done()
-        assert faults[0].startswith("liar does not speak the protocol")
+        assert faults[0].startswith(told)
         running.cancel()
+        await session.close()
 
 
 async def test_a_server_that_comes_back_gets_the_commands_of_its_new_session() -> None:
@@ -120,7 +120,7 @@ async def test_a_server_that_comes_back_gets_the_commands_of_its_new_session() -
         assert await lost.ended() == LOST
         assert watched.loads[-1] is None
         assert session.load().state is ReplicaState.STARTING
-        with pytest.raises(Unavailable, match="replica is not reachable"):
+        with pytest.raises(Unavailable, match=f"{address} is not reachable"):
             session.submit(submission("early", Recorder()))
         await watched.until(3)
         cancel(CancelReason.CLIENT_GONE)

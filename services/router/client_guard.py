@@ -1,0 +1,60 @@
+"""Whose request it is, where a client's certificate or key says so and the request may not."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import grpc
+
+from services.shared.access.address_rules import peer_of
+from services.shared.access.caller import ANYBODY, Caller
+from services.shared.access.checked_handler import Context, checked
+from services.shared.access.guard import Denial, Guard
+from services.shared.access.rpc_guard import OPEN_SERVICES, current_caller
+from services.shared.access.shown import Shown
+from services.shared.mesh.peer import identity_of
+from services.shared.request_id import request_id_from
+from services.shared.tls.identity import Role
+
+
+class ClientGuard(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in stubs only
+    """Services are believed whose requests they send on; a client is told who it is.
+
+    Args: guard: knows clients by keys or tokens; None where a certificate's name is the tenant.
+    """
+
+    def __init__(self, guard: Guard | None) -> None:
+        self._guard = guard
+
+    async def intercept_service(
+        self,
+        continuation: Callable[
+            [grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler[Any, Any]]
+        ],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> grpc.RpcMethodHandler[Any, Any]:
+        handler: Any = await continuation(handler_call_details)
+        if handler is None or handler_call_details.method.split("/")[1] in OPEN_SERVICES:
+            return handler  # type: ignore[no-any-return]  # the stubs forget None
+        return checked(handler, self._check)
+
+    def _check(self, context: Context) -> None:
+        current_caller.set(self._caller(context))
+
+    def _caller(self, context: Context) -> Caller:
+        """Raises Unauthenticated."""
+        identity = identity_of(context)
+        if identity is None or identity.role is not Role.CLIENT:  # the role guard comes before
+            return ANYBODY
+        if self._guard is None:
+            return Caller(tenant=identity.name)
+        metadata = context.invocation_metadata() or ()
+        shown = Shown.of(metadata)
+        request_id = request_id_from(dict(metadata).get("x-request-id"))
+        found = self._guard.found(shown)
+        admitted = self._guard.admit(found, shown, peer_of(context.peer()), request_id)
+        if isinstance(admitted, Denial):
+            context.set_trailing_metadata((("x-request-id", admitted.request_id),))
+            raise admitted.error
+        return admitted

@@ -1,0 +1,1 @@
+"""Services among themselves: connections with certificates, and who may call what."""

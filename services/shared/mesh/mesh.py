@@ -1,0 +1,47 @@
+"""What a service is to others and how it calls them: with certificates, or in the clear."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import grpc
+
+from services.shared.mesh.rules import Rules
+from services.shared.tls.way import CLEAR, Way
+
+
+class Mesh(Protocol):
+    """Of one process."""
+
+    @property
+    def server(self) -> grpc.ServerCredentials | None:
+        """Of a door that takes only those who show a certificate; None in the clear."""
+
+    @property
+    def door(self) -> grpc.ServerCredentials | None:
+        """Of a door whose callers prove themselves otherwise; None in the clear."""
+
+    @property
+    def not_after(self) -> float | None:
+        """When our certificate ends, in seconds since 1970; None in the clear."""
+
+    def way(self, name: str) -> Way:
+        """To servers whose certificates carry the DNS name."""
+
+    def guards(self, rules: Rules) -> Sequence[grpc.aio.ServerInterceptor[Any, Any]]:
+        """What stands before the methods of `server`."""
+
+
+class ClearMesh:
+    """Nobody shows anything, so roles are not known."""
+
+    server = None
+    door = None
+    not_after = None
+
+    def way(self, name: str) -> Way:  # noqa: ARG002  # names are not checked
+        return CLEAR
+
+    def guards(self, rules: Rules) -> Sequence[grpc.aio.ServerInterceptor[Any, Any]]:  # noqa: ARG002
+        return []
