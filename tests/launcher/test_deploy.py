@@ -15,7 +15,7 @@ from services.codec.settings import CodecSettings
 from services.engine.kv.cache_settings import CacheType
 from services.engine.settings import ALIASES as ENGINE_ALIASES
 from services.engine.settings import EngineSettings, Role
-from services.launcher.__main__ import COMMANDS
+from services.launcher.__main__ import COMMANDS, main
 from services.router.settings import RouterSettings
 from services.shared.config import load
 from tests.redis_server import ServerOptions, redis_server
@@ -27,6 +27,9 @@ LAST_WORDS_S = 1
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
 SERVICES: dict[str, Any] = COMPOSE["services"]
 ENGINES = ("prefill", "decode")
+STAGES = {**dict.fromkeys(ENGINES, "engine"), "certs": "router", "admin": "router"}
+ROLES = {**dict.fromkeys(ENGINES, "engine"), "router": "router", "codec": "codec"}
+MADE_ONCE = {"model", "certs"}
 SETTINGS: dict[str, tuple[type[Any], dict[str, str]]] = {
     **dict.fromkeys(ENGINES, (EngineSettings, ENGINE_ALIASES)),
     "router": (RouterSettings, {}),
@@ -43,7 +46,7 @@ def stages() -> dict[str, str]:
 
 @pytest.mark.parametrize("name", sorted(SERVICES.keys() - {"cache"}))
 def test_each_service_is_built_from_its_stage(name: str) -> None:
-    stage = "engine" if name in ENGINES else name
+    stage = STAGES.get(name, name)
     assert SERVICES[name]["build"]["target"] == stage
     assert stage in stages()
     assert re.fullmatch(rf"tokenway-{stage}:\d+\.\d+\.\d+", SERVICES[name]["image"])
@@ -133,13 +136,47 @@ def test_the_order_is_model_and_cache_engines_router_codec() -> None:
     }
     assert waits == {
         "model": {},
+        "certs": {},
+        "admin": {"certs": done},
         "cache": {},
-        "prefill": {"model": done, "cache": healthy},
-        "decode": {"model": done, "cache": healthy},
-        "router": dict.fromkeys(ENGINES, healthy),
-        "codec": {"model": done, "router": healthy},
+        "prefill": {"model": done, "certs": done, "cache": healthy},
+        "decode": {"model": done, "certs": done, "cache": healthy},
+        "router": {"certs": done, **dict.fromkeys(ENGINES, healthy)},
+        "codec": {"model": done, "certs": done, "router": healthy},
     }
-    assert all("healthcheck" in SERVICES[name] for name in SERVICES.keys() - {"model"})
+    for name in SERVICES.keys() - MADE_ONCE - {"admin"}:
+        assert "healthcheck" in SERVICES[name]
+
+
+def mounts(name: str) -> dict[str, str]:
+    """Where each volume is mounted, with its options."""
+    pairs = (mount.partition(":") for mount in SERVICES[name].get("volumes", []))
+    return {volume: place for volume, _, place in pairs}
+
+
+@pytest.mark.parametrize(("name", "role"), [*ROLES.items(), ("admin", "admin")])
+def test_each_service_has_the_certificate_of_its_role_and_no_other(name: str, role: str) -> None:
+    variable = "TOKENWAY_CERTIFICATES" if name == "admin" else "TOKENWAY_SECURITY__CERTIFICATES"
+    folder = SERVICES[name]["environment"][variable]
+    held = {volume: place for volume, place in mounts(name).items() if "models" not in volume}
+    assert held == {f"{role}-certs": f"{folder}:ro"}
+    assert mounts("certs")[f"{role}-certs"] == f"/certs/{role}"
+
+
+def test_certificates_are_made_where_services_find_them_and_only_there_lies_the_key(
+    tmp_path: Path,
+) -> None:
+    program, *command = SERVICES["certs"]["entrypoint"]
+    assert program == "tokenway"
+    folder = command[2]
+    assert main([str(tmp_path) if word == folder else word for word in command]) == 0
+    made = {f"{folder}/{path.name}" for path in tmp_path.iterdir()}
+    assert made == {*mounts("certs").values()}
+    assert [path.parent.name for path in tmp_path.rglob("ca.key")] == ["ca"]
+    assert [name for name in SERVICES if "authority" in mounts(name)] == ["certs"]
+    for place in made:  # or the volume there would be root's
+        assert place in stages()["base"].split()
+    assert {*COMPOSE["volumes"]} == {volume for name in SERVICES for volume in mounts(name)}
 
 
 def test_only_the_codec_is_reachable_and_only_from_this_machine() -> None:
