@@ -120,7 +120,7 @@ def _owners_forgotten(_: Method) -> Method:
 
 
 def _published_again(_: Method) -> Method:
-    def publish(self: BlockPool, block: int, address: bytes) -> None:
+    def publish(self: BlockPool, block: int, address: bytes, _: str = "") -> None:
         self._block_at[address] = block
         self._address_of[block] = address
 
