@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,8 @@ from services.shared.announce import announce
 from services.shared.health import Readiness
 from services.shared.server import CannotListen, serving
 from services.shared.settings import LogLevel
+from services.shared.tls.certificate_files import read_certificates
+from services.shared.tls.server_credentials import mutual
 
 SERVICE = sys.argv[1]
 _log = logging.getLogger(__name__)
@@ -79,6 +82,13 @@ def http_door(doors: dict[str, str]) -> Iterator[None]:
     server.server_close()
 
 
+def credentials() -> grpc.ServerCredentials | None:
+    if os.environ["TOKENWAY_SECURITY__MTLS"] == "false":
+        return None
+    folder = Path(os.environ["TOKENWAY_SECURITY__CERTIFICATES"])
+    return mutual(partial(read_certificates, folder))
+
+
 def event(*words: object) -> None:
     with Path(os.environ["EVENTS"]).open("a") as file:
         file.write(" ".join(map(str, (SERVICE, *words))) + "\n")
@@ -91,7 +101,8 @@ async def run() -> None:
     port = os.environ[f"TOKENWAY_SERVER__{kind}"]
     replicas = os.environ.get("TOKENWAY_REPLICAS", "").split(",")
     doors: dict[str, str] = {}
-    async with serving(f"127.0.0.1:{port}", register, [], grace_s=0) as door:
+    listens = serving(f"127.0.0.1:{port}", register, [], grace_s=0, credentials=credentials())
+    async with listens as door:
         with http_door(doors):
             event("started", os.getpid(), door.address, *replicas)
             if SERVICE == "engine":

@@ -130,6 +130,35 @@ def test_all_start_in_order_say_what_was_decided_and_stop_on_ctrl_c(folder: Path
         assert ended == ["codec", "router", "engine", "engine"]
 
 
+def test_services_show_certificates_that_are_made_here(folder: Path) -> None:
+    with up(folder, "--replicas", "2", TOKENWAY_SECURITY__MTLS="true") as run:
+        run.until("Ctrl-C stops all")
+    made = folder / "own" / "certs"
+    assert f"mesh     mutual TLS, certificates in {made}\n" in run.said
+    names = {"ca", "engine-0", "engine-1", "router", "codec", "admin", "client"}
+    assert {path.name for path in made.iterdir()} == names
+    before = [(made / name / "cert.pem").read_bytes() for name in sorted(names - {"ca"})]
+    with up(folder, "--replicas", "2", TOKENWAY_SECURITY__MTLS="true") as run:
+        run.until("Ctrl-C stops all")
+    assert before == [(made / name / "cert.pem").read_bytes() for name in sorted(names - {"ca"})]
+
+
+def test_services_without_certificates_are_told_of_aloud(folder: Path) -> None:
+    with up(folder, TOKENWAY_SECURITY__MTLS="false") as run:
+        assert "IN THE CLEAR" in run.until("mesh ")
+    assert not (folder / "own" / "certs").exists()
+
+
+def test_a_broken_authority_is_named(folder: Path) -> None:
+    authority = folder / "own" / "certs" / "ca"
+    authority.mkdir(parents=True)
+    (authority / "ca.pem").write_text("broken")
+    with up(folder, TOKENWAY_SECURITY__MTLS="true") as run:
+        last = run.rest().splitlines()[-1]
+    assert last == f"tokenway up: {authority / 'ca.pem'} holds no certificates in PEM"
+    assert run.process.returncode == 1
+
+
 def test_engines_that_prefill_are_started_and_told(folder: Path) -> None:
     with up(folder, "--replicas", "2", "--prefill", "1", TOKENWAY_CACHE__TYPE="none") as run:
         run.until("Ctrl-C stops all")
