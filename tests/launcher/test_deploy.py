@@ -24,8 +24,18 @@ ROOT = Path(__file__).parents[2]
 LAST_WORDS_S = 1
 """What broken off answers have to say so."""
 
-COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
-SERVICES: dict[str, Any] = COMPOSE["services"]
+UNSET = re.compile(r"\$\{\w+:-([^}]*)\}")
+"""A variable and its value where the environment has none."""
+
+COMPOSE: dict[str, Any] = yaml.safe_load(UNSET.sub(r"\1", (ROOT / "compose.yaml").read_text()))
+WATCHING: dict[str, Any] = {
+    name: service
+    for name, service in COMPOSE["services"].items()
+    if service.get("profiles") == ["watch"]
+}
+SERVICES: dict[str, Any] = {
+    name: service for name, service in COMPOSE["services"].items() if name not in WATCHING
+}
 ENGINES = ("prefill", "decode")
 STAGES = {**dict.fromkeys(ENGINES, "engine"), "certs": "router", "admin": "router"}
 ROLES = {**dict.fromkeys(ENGINES, "engine"), "router": "router", "codec": "codec"}
@@ -176,7 +186,10 @@ def test_certificates_are_made_where_services_find_them_and_only_there_lies_the_
     assert [name for name in SERVICES if "authority" in mounts(name)] == ["certs"]
     for place in made:  # or the volume there would be root's
         assert place in stages()["base"].split()
-    assert {*COMPOSE["volumes"]} == {volume for name in SERVICES for volume in mounts(name)}
+    assert {*COMPOSE["volumes"]} == {volume for name in SERVICES for volume in mounts(name)} | {
+        "prometheus",
+        "grafana",
+    }
 
 
 def test_only_the_codec_is_reachable_and_only_from_this_machine() -> None:
@@ -192,3 +205,34 @@ def test_nothing_runs_as_root_and_only_the_engine_has_torch() -> None:
                 "USER tokenway"
             )
             assert ("torch" in text) == (name == "engine")
+
+
+def test_what_watches_is_pinned_reachable_from_here_alone_and_has_its_files() -> None:
+    assert set(WATCHING) == {"prometheus", "grafana", "collector", "jaeger"}
+    for service in WATCHING.values():
+        assert re.fullmatch(r"[a-z/-]+:v?\d+\.\d+\.\d+", service["image"])
+        assert all(port.startswith("127.0.0.1:") for port in service.get("ports", []))
+        for mount in service.get("volumes", []):
+            place = mount.partition(":")[0]
+            assert place in COMPOSE["volumes"] or any((ROOT / place).iterdir())
+
+
+def test_prometheus_scrapes_each_service_where_it_serves_metrics() -> None:
+    path = ROOT / "deploy/prometheus/prometheus.yml"
+    jobs = {job["job_name"]: job for job in yaml.safe_load(path.read_text())["scrape_configs"]}
+    scraped = {"engine": jobs["engine"]["dns_sd_configs"][0]}
+    assert scraped["engine"]["names"] == [*ENGINES]
+    ports = {
+        name: load(cls, None, SERVICES[name]["environment"], aliases).metrics.port
+        for name, (cls, aliases) in SETTINGS.items()
+    }
+    assert {ports[name] for name in ENGINES} == {scraped["engine"]["port"]}
+    for name in ("router", "codec"):
+        assert jobs[name]["static_configs"] == [{"targets": [f"{name}:{ports[name]}"]}]
+
+
+def test_spans_go_to_the_collector_and_on_to_jaeger() -> None:
+    told = yaml.safe_load((ROOT / "deploy/collector/collector.yml").read_text())
+    assert told["receivers"]["otlp"]["protocols"]["grpc"]["endpoint"].endswith(":4317")
+    (exporter,) = told["service"]["pipelines"]["traces"]["exporters"]
+    assert told["exporters"][exporter]["endpoint"].partition(":")[0] in WATCHING
