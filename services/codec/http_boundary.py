@@ -95,7 +95,7 @@ class HttpBoundary:
         if isinstance(admitted, SentAway):
             await self._send_away(admitted, scope, receive, send)
             return
-        parent = TraceContext.parse(headers.get(HEADER))
+        parent = TraceContext.given(headers.get(HEADER))
         try:
             listeners = self._reception.listeners
             with exchanging("http", request_id, parent, admitted, listeners) as exchange:

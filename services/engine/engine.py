@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -14,15 +16,17 @@ from services.engine.grammar_queue import Compiling, GrammarQueue
 from services.engine.loop import EngineLoop, Results
 from services.engine.nvml import DeviceMonitor
 from services.engine.sequence import Sequence
+from services.engine.stages import stages_of
 from services.shared.digest import token_digest
 from services.shared.errors import Code, Overloaded, Unavailable, Unsupported
+from services.shared.span_names import Attribute, error_in
 from services.shared.stream.events import Cancel, CancelReason, Event, Failed, Finished, Sink
 from services.shared.stream.load import Load, ReplicaState
 from services.shared.stream.source import Submission
 from services.shared.telemetry import OpenSpan, open_span
-from services.shared.trace_context import TraceContext
+from services.shared.trace_context import TraceContext, current
 
-Figures = dict[str, str | bool | int | float]
+Figures = dict[str, Attribute]
 
 LEAVING = Failed(code=Code.UNAVAILABLE, message="the engine is stopping", retryable=True)
 
@@ -77,7 +81,7 @@ class Engine:
             raise Overloaded(f"at most {self._max_concurrency} generations may run or wait")
         sequence = self._admission.admit(submission.generation)
         compiling = self._compile(sequence)
-        span = open_span("engine.generate", TraceContext.parse(submission.traceparent))
+        span = open_span("engine.generate", TraceContext.given(submission.traceparent))
         self._live[sequence.key] = Live(sequence, submission.sink, span, compiling)
         self._empty.clear()
         prompt_ids = submission.generation.prompt_ids
@@ -161,7 +165,12 @@ class Engine:
         if failure is not None:
             self.deliver([(sequence.key, failure)])
         elif sequence.key in self._live:
-            self._entry.add(sequence)
+            copy_context().run(self._enter, self._live[sequence.key])
+
+    def _enter(self, live: Live) -> None:
+        """What is begun for it, the fetch of its blocks, belongs to its trace."""
+        current.set(live.span.context)
+        self._entry.add(live.sequence)
 
     def _cancel(self, key: int, reason: CancelReason) -> None:
         live = self._live.get(key)
@@ -182,10 +191,23 @@ class Engine:
             "cached_tokens": live.sequence.cached_tokens.total,
             "preemptions": live.sequence.preemptions,
         }
-        live.span.end(fields)
+        self._trace(live, fields | error_in(end))
         self._note("generation ended", live, fields)
         if not self._live:
             self._empty.set()
+
+    def _trace(self, live: Live, fields: Figures) -> None:
+        """Its stages as spans, all at once: nothing is traced while steps are made."""
+        generation, now_ns = live.sequence.generation, time.monotonic_ns()
+        since_1970_ns = time.time_ns() - now_ns
+        for stage in stages_of(live.sequence, now_ns):
+            began_ns, ended_ns = stage.began_ns + since_1970_ns, stage.ended_ns + since_1970_ns
+            live.span.stage(stage.name, began_ns, ended_ns, stage.figures)
+        named: Figures = {
+            "request_id": generation.request_id,
+            "prompt_tokens": len(generation.prompt_ids),
+        }
+        live.span.end(named | fields)
 
     def _note(self, message: str, live: Live, fields: Figures) -> None:
         named = {"request_id": live.sequence.generation.request_id, **fields}

@@ -26,6 +26,24 @@ class SpanCollector(rpc.TraceServiceServicer):
                 self.spans += [(named["service.name"], span) for span in scope.spans]
         return pb.ExportTraceServiceResponse()
 
+    def all(self, trace_id: str, name: str | None = None) -> list[Span]:
+        """Those of a trace, by the name of each where one is given."""
+        return [
+            span
+            for _, span in list(self.spans)
+            if span.trace_id.hex() == trace_id and name in {None, span.name}
+        ]
+
+    def ways(self, trace_id: str) -> list[str]:
+        """The names from the root down to each span of a trace; one whose parent is lost fails."""
+        by_id = {span.span_id: span for span in self.all(trace_id)}
+
+        def way(span: Span) -> str:
+            above = f"{way(by_id[span.parent_span_id])} " if span.parent_span_id else ""
+            return above + span.name
+
+        return sorted(map(way, by_id.values()))
+
     def of(self, trace_id: str) -> dict[str, tuple[str, Span]]:
         """Sender and span by name; a name that is there twice fails."""
         found = [(by, span) for by, span in self.spans if span.trace_id.hex() == trace_id]

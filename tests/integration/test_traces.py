@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import httpx
@@ -16,14 +17,23 @@ from tests.integration.span_collector import SpanCollector, collecting
 from tests.integration.stack import Launcher, Service, Stack, simulated, stack_of
 from tests.waiting import until
 
+LONG_TOKENS = 200
+"""Prompts from here on are computed by the second engine, of which the first fetches them."""
+
 SECRETS = "Zanzibarian xylophone quokkas"
 PARENTS = {
     "codec.request": "",
     "codec.encode": "codec.request",
     "codec.decode": "codec.request",
     "router.generate": "codec.decode",
-    "engine.generate": "router.generate",
+    "router.attempt": "router.generate",
+    "engine.generate": "router.attempt",
+    "engine.queued": "engine.generate",
+    "engine.prefill": "engine.generate",
+    "engine.decode": "engine.generate",
 }
+ANSWERED = "codec.request codec.decode router.generate router.attempt engine.generate"
+ASKED = "codec.request codec.decode router.generate router.prefill engine.generate"
 GIVEN = {"traceparent": f"00-{'ab' * 16}-{'cd' * 8}-01"}
 
 
@@ -57,10 +67,14 @@ def watched(
         environ = {
             "TOKENWAY_TELEMETRY__OTLP_ENDPOINT": endpoint,
             "TOKENWAY_TELEMETRY__LOG_LEVEL": "debug",
-            "OTEL_BSP_SCHEDULE_DELAY": "50",
         }
         launcher = Launcher(folder=tmp_path_factory.mktemp("traces"), environ=environ)
-        with stack_of(launcher, [simulated(model_folder)], model_folder) as stack:
+        engines = [
+            simulated(model_folder, simulation={"step_us": 4000}),
+            simulated(model_folder, role="prefill"),
+        ]
+        rules = {"prefill": {"threshold_tokens": LONG_TOKENS}}
+        with stack_of(launcher, engines, model_folder, service=rules) as stack:
             yield Watched(stack=stack, collector=collector)
 
 
@@ -82,6 +96,7 @@ async def test_a_request_is_one_trace_with_a_span_for_each_stage_and_none_for_a_
     for name, (sender, span) in spans.items():
         assert sender == f"tokenway-{name.partition('.')[0]}"
         assert span.start_time_unix_nano <= span.end_time_unix_nano
+    assert not spans["codec.request"][1].parent_span_id
 
 
 async def test_a_given_trace_is_continued_in_spans_logs_and_headers(watched: Watched) -> None:
@@ -139,3 +154,56 @@ async def test_every_hop_saw_the_same_tokens_and_no_log_has_content(watched: Wat
         assert word not in logs
         assert word not in spans
     assert json.dumps(text)[1:-1] not in logs
+
+
+async def test_blocks_that_come_from_another_engine_are_part_of_the_trace(watched: Watched) -> None:
+    body = watched.stack.chat("tell me more " * LONG_TOKENS, max_tokens=4)
+    trace_id = (await watched.post("/v1/chat/completions", body)).headers["x-trace-id"]
+    expected = [
+        "codec.request",
+        "codec.request codec.encode",
+        *(ANSWERED.rsplit(" ", up)[0] for up in range(4)),
+        *(f"{ANSWERED} engine.{stage}" for stage in ("fetch", "queued", "prefill", "decode")),
+        f"{ANSWERED} kv.read",
+        f"{ANSWERED} kv.read kv.lend",
+        ASKED.rsplit(" ", 1)[0],
+        ASKED,
+        *(f"{ASKED} engine.{stage}" for stage in ("queued", "prefill")),
+    ]
+    await until(lambda: len(watched.collector.all(trace_id)) == len(expected))
+    assert watched.collector.ways(trace_id) == sorted(expected)
+    (read,) = watched.collector.all(trace_id, "kv.read")
+    told = {pair.key: pair.value for pair in read.attributes}
+    assert told["tokenway.tier"].string_value == "peer"
+    assert told["tokenway.found_blocks"].int_value == told["tokenway.wanted_blocks"].int_value > 0
+
+
+async def test_an_answer_outlives_its_engine_in_one_trace_with_linked_attempts(
+    watched: Watched,
+) -> None:
+    """The last of these tests: the engine does not come back."""
+    stack = watched.stack
+    body = stack.chat(max_tokens=300, stream=True, ignore_eos=True)
+    async with (
+        httpx.AsyncClient(base_url=stack.url, timeout=60) as client,
+        client.stream("POST", "/v1/chat/completions", json=body) as answer,
+    ):
+        chunks = answer.aiter_lines()
+        for _ in range(20):
+            await anext(chunks)
+        stack.engines[0].process.kill()
+        rest = [line async for line in chunks]
+    assert rest[-2:] == ["data: [DONE]", ""]
+    trace_id, request_id = answer.headers["x-trace-id"], answer.headers["x-request-id"]
+    for name in ("codec.request", "router.generate", "engine.generate"):
+        await until(partial(watched.collector.all, trace_id, name))
+    ways = watched.collector.ways(trace_id)
+    assert ways[0] == "codec.request"
+    first, second = watched.collector.all(trace_id, "router.attempt")
+    assert [link.span_id for link in second.links] == [first.span_id]
+    assert [link.trace_id.hex() for link in second.links] == [trace_id]
+    assert (first.status.code, second.status.code) == (2, 0)
+    (whole,) = watched.collector.all(trace_id, "router.generate")
+    assert whole.status.code == 0
+    for service in stack.services:
+        assert service.lines(trace_id=trace_id, request_id=request_id), service.log

@@ -21,6 +21,7 @@ from services.engine.kv.staging import Staging
 from services.engine.kv.supply import Supply
 from services.engine.kv.switch import CacheSwitch
 from services.engine.kv.tier import Tier
+from services.engine.kv.traced_supply import TracedSupply
 from services.engine.loop import EngineLoop
 from services.engine.parts import Parts
 from services.shared.config import BadConfig
@@ -99,7 +100,8 @@ async def open_caches(
             supplies.append(service.reader)
         _hear_of_blocks(parts, loop, figures, host, service)
         tasks = Tasks(_crashed)
-        filler = Filler(loop, parts.memory, supplies, figures=figures, switch=switch, tasks=tasks)
+        traced = [TracedSupply(supply) for supply in supplies]
+        filler = Filler(loop, parts.memory, traced, figures=figures, switch=switch, tasks=tasks)
         stack.callback(filler.close)
         await stack.enter_async_context(tasks)
         yield Caches(

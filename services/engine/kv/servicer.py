@@ -17,6 +17,9 @@ from services.engine.kv.loan_wire import (
     lookup_response,
     release_from,
 )
+from services.shared.bug_boundary import trace_of
+from services.shared.span_names import Attribute
+from services.shared.telemetry import span
 
 if TYPE_CHECKING:
     from typing import Any
@@ -31,16 +34,28 @@ class KvServicer(rpc.KvServiceServicer):
         self._lending = lending
 
     async def Lookup(self, request: pb.LookupRequest, context: Context) -> pb.LookupResponse:
-        found = await self._lending.lookup(lookup_from(request))
+        lookup = lookup_from(request)
+        figures: dict[str, Attribute] = {"wanted_blocks": len(lookup.chain.addresses)}
+        with span("kv.lend", trace_of(context), figures):
+            found = await self._lending.lookup(lookup)
+            figures["found_blocks"] = found.blocks
         return lookup_response(found, self._lending.incarnation)
 
     async def Fetch(
         self, request: pb.FetchRequest, context: Context
     ) -> AsyncIterator[pb.FetchResponse]:
-        async with aclosing(self._lending.fetch(fetch_from(request))) as portions:
-            async for blocks in portions:
-                for response in fetch_responses(blocks, self._lending.incarnation):
-                    yield response
+        fetch = fetch_from(request)
+        figures: dict[str, Attribute] = {"wanted_blocks": len(fetch.chain.addresses)}
+        lent = 0
+        with span("kv.lend", trace_of(context), figures):
+            try:
+                async with aclosing(self._lending.fetch(fetch)) as portions:
+                    async for blocks in portions:
+                        lent += len(blocks)
+                        for response in fetch_responses(blocks, self._lending.incarnation):
+                            yield response
+            finally:
+                figures["found_blocks"] = lent
 
     async def Release(self, request: pb.ReleaseRequest, context: Context) -> pb.ReleaseResponse:
         return pb.ReleaseResponse(held=self._lending.release(release_from(request)))
