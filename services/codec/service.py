@@ -92,8 +92,8 @@ async def serving_codec(
     """
     async with (
         logging_requests(settings.request_log) as request_log,
-        guarding(settings.security, settings.server.host) as access,
         meshing(settings.security, Role.CODEC, settings.server.host) as mesh,
+        guarding(settings.security, settings.server.host, mesh.audit) as access,
         linked(
             mesh.way(STREAM_NAME), settings.inference_engine.endpoint, _identity(folder, encoder)
         ) as link,

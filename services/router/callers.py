@@ -32,7 +32,7 @@ async def callers_of(settings: SecuritySettings, mesh: Mesh, host: str) -> Async
     if not settings.needs_credentials:
         yield _guards(mesh, None)
         return
-    async with guarding(settings, host) as access:
+    async with guarding(settings, host, mesh.audit) as access:
         yield _guards(mesh, access.guard)
 
 
@@ -40,4 +40,4 @@ def _guards(mesh: Mesh, guard: Guard | None) -> Guards:
     """In the clear a codec looks like any other caller: then everybody shows a key, if anybody."""
     if mesh.server is not None:
         return [*mesh.guards(FOR_CLIENTS), ClientGuard(guard)]
-    return [] if guard is None else [RpcGuard(guard)]
+    return [*mesh.guards(FOR_CLIENTS), *([] if guard is None else [RpcGuard(guard)])]

@@ -7,6 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from services.shared.audit.audit import NO_AUDIT, Audit
+from services.shared.audit.event import REFUSED, AuditEvent
+
 PERIOD_S = 10.0
 """One line at once and one at its end tell of one address and cause."""
 
@@ -46,10 +49,17 @@ class _Told:
 
 
 class Denials:
-    """Bounded in memory and in lines, however many are refused."""
+    """Bounded in memory and in lines, however many are refused.
 
-    def __init__(self, clock: Clock, size: int = SIZE) -> None:
+    Args:
+        clock: tells when a period is over.
+        audit: gets the same as the log.
+        size: addresses and causes that are told apart.
+    """
+
+    def __init__(self, clock: Clock, audit: Audit = NO_AUDIT, size: int = SIZE) -> None:
         self._clock = clock
+        self._audit = audit
         self._size = size
         self._told: dict[Why, _Told] = {}
 
@@ -64,6 +74,7 @@ class Denials:
         self._told[why] = _Told(request_id)
         self._clock.call_later(PERIOD_S, lambda: self._end(why))
         _log.warning("access refused", extra={"fields": _fields(why, request_id)})
+        self._audit.note(_event(why, request_id, 1))
         return request_id
 
     def close(self) -> None:
@@ -76,8 +87,21 @@ class Denials:
         if told is not None and told.again:
             fields = {**_fields(why, told.request_id), "refused": told.again}
             _log.warning("access refused again", extra={"fields": fields})
+            self._audit.note(_event(why, told.request_id, told.again))
 
 
 def _fields(why: Why, request_id: str) -> dict[str, str]:
     key = {} if why.key_id is None else {"key": why.key_id}
     return {"address": why.address, "cause": why.cause, "request_id": request_id, **key}
+
+
+def _event(why: Why, request_id: str, times: int) -> AuditEvent:
+    return AuditEvent(
+        action="access",
+        who=f"address:{why.address}" if why.key_id is None else f"key:{why.key_id}",
+        what=why.cause,
+        outcome=REFUSED,
+        address=why.address,
+        request_id=request_id,
+        times=times,
+    )

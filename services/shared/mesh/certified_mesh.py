@@ -12,6 +12,8 @@ from typing import Any
 import grpc
 
 from services.shared.access.denials import Denials
+from services.shared.audit.admin_calls import AdminCalls
+from services.shared.audit.audit import Audit
 from services.shared.channel_options import CONNECTION_AGE_S
 from services.shared.mesh.following import FollowedCertificate
 from services.shared.mesh.role_guard import RoleGuard
@@ -25,11 +27,12 @@ YOUNGEST, OLDEST = 0.5, 0.75
 
 
 class CertifiedMesh:
-    """Args: certificate: ours. denials: hears of who is refused."""
+    """Args: certificate: ours. denials: hears of who is refused. audit: see Mesh."""
 
-    def __init__(self, certificate: FollowedCertificate, denials: Denials) -> None:
+    def __init__(self, certificate: FollowedCertificate, denials: Denials, audit: Audit) -> None:
         self._certificate = certificate
         self._denials = denials
+        self.audit = audit
 
     @property
     def server(self) -> grpc.ServerCredentials:
@@ -47,7 +50,7 @@ class CertifiedMesh:
         return _CertifiedWay(self._certificate, name)
 
     def guards(self, rules: Rules) -> Sequence[grpc.aio.ServerInterceptor[Any, Any]]:
-        return [RoleGuard(rules, self._denials)]
+        return [AdminCalls(self.audit), RoleGuard(rules, self._denials)]
 
 
 @dataclass(frozen=True, slots=True)

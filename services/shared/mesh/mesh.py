@@ -7,12 +7,18 @@ from typing import Any, Protocol
 
 import grpc
 
+from services.shared.audit.admin_calls import AdminCalls
+from services.shared.audit.audit import Audit
 from services.shared.mesh.rules import Rules
 from services.shared.tls.way import CLEAR, Way
 
 
 class Mesh(Protocol):
     """Of one process."""
+
+    @property
+    def audit(self) -> Audit:
+        """Hears what operators do and who is refused."""
 
     @property
     def server(self) -> grpc.ServerCredentials | None:
@@ -40,8 +46,11 @@ class ClearMesh:
     door = None
     not_after = None
 
+    def __init__(self, audit: Audit) -> None:
+        self.audit = audit
+
     def way(self, name: str) -> Way:  # noqa: ARG002  # names are not checked
         return CLEAR
 
     def guards(self, rules: Rules) -> Sequence[grpc.aio.ServerInterceptor[Any, Any]]:  # noqa: ARG002
-        return []
+        return [AdminCalls(self.audit)]

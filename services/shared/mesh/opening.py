@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager
 
 from services.shared.access.denials import Denials
 from services.shared.access.loopback import is_loopback
+from services.shared.audit.audit import Audit
+from services.shared.audit.opening import auditing
 from services.shared.config import BadConfig
 from services.shared.mesh.certified_mesh import CertifiedMesh
 from services.shared.mesh.following import FollowedCertificate
@@ -23,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 @asynccontextmanager
 async def meshing(settings: MeshSettings, role: Role, host: str) -> AsyncIterator[Mesh]:
-    """Follows our certificates inside the block.
+    """Follows our certificates and notes what operators do inside the block.
 
     Args:
         settings: whether there are any, and where.
@@ -34,11 +36,18 @@ async def meshing(settings: MeshSettings, role: Role, host: str) -> AsyncIterato
         BadConfig: certificates are missing or cannot be used, or without them others would reach
             us from beyond this machine.
     """
-    if not settings.mtls:
-        yield _in_the_clear(host)
-        return
+    async with auditing(settings, role) as audit:
+        if settings.mtls:
+            async with _certified(settings, role, audit) as mesh:
+                yield mesh
+        else:
+            yield _in_the_clear(host, audit)
+
+
+@asynccontextmanager
+async def _certified(settings: MeshSettings, role: Role, audit: Audit) -> AsyncIterator[Mesh]:
     certificate = _certificate(settings, role)
-    denials = Denials(asyncio.get_running_loop())
+    denials = Denials(asyncio.get_running_loop(), audit)
 
     def crashed(name: str, _: Exception) -> None:
         _log.error("%s is not followed any more; the certificates read last count on", name)
@@ -46,7 +55,7 @@ async def meshing(settings: MeshSettings, role: Role, host: str) -> AsyncIterato
     async with Tasks(crashed) as tasks:
         tasks.start(str(settings.certificates), certificate.follow())
         try:
-            yield CertifiedMesh(certificate, denials)
+            yield CertifiedMesh(certificate, denials, audit)
         finally:
             denials.close()
 
@@ -64,11 +73,11 @@ def _certificate(settings: MeshSettings, role: Role) -> FollowedCertificate:
         raise BadConfig(f"security.certificates: {error}") from error
 
 
-def _in_the_clear(host: str) -> Mesh:
+def _in_the_clear(host: str, audit: Audit) -> Mesh:
     if not is_loopback(host):
         raise BadConfig(
             f"server.host is {host}, beyond this machine, and security.mtls is false: anybody "
             "there would be served, so give it certificates or a host of this machine alone"
         )
     _log.warning("SERVICES TALK IN THE CLEAR AND EVERY PROCESS HERE IS OBEYED: security.mtls false")
-    return ClearMesh()
+    return ClearMesh(audit)
