@@ -17,6 +17,8 @@ COMMANDS = {
     "drill": ("services.launcher.drill", "break something on purpose and tell what clients saw"),
     "engine": ("services.engine.__main__", "run one engine"),
     "router": ("services.launcher.router_command", "run one router, or operate one (router list)"),
+    "trace": ("services.launcher.trace_command", "draw where the time of a request went"),
+    "top": ("services.launcher.top", "replicas, load, queues and tenants of a router, live"),
     "cache": ("services.launcher.cache_command", "switch, flush and watch the caches of engines"),
     "keys": ("services.launcher.keys_command", "make API keys, list them, take them back"),
     "certs": ("services.launcher.certs_command", "make certificates for services, renew them"),
