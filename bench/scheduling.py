@@ -31,6 +31,8 @@ LIMITS = Limits(max_batch_size=max(RUNNING), token_budget=max(RUNNING) * PROMPT_
 class Instant:
     """A runner that draws the same token for all."""
 
+    drawn_ns = 0
+
     def warm_up(self) -> None:
         pass
 

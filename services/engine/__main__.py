@@ -15,16 +15,18 @@ from services.engine.followed_switch import followed_switch, switched_by
 from services.engine.freed_memory import keep_freed_memory
 from services.engine.liveness import watched
 from services.engine.loop import EngineLoop
-from services.engine.metrics import EngineMetrics, metrics_served
+from services.engine.metrics import collectors_of
 from services.engine.parts import Parts
 from services.engine.settings import ALIASES, EngineSettings, ExecutorSettings
 from services.engine.threads import prepare_threads
 from services.shared.announce import announce
 from services.shared.drain import drained
+from services.shared.grpc_traffic import Traffic, TrafficMeter
 from services.shared.health import Readiness
 from services.shared.mesh.mesh import Mesh
 from services.shared.mesh.opening import meshing
 from services.shared.mesh.rules import RULES
+from services.shared.process_metrics import Process, metrics_served
 from services.shared.program import Program, config_file
 from services.shared.server import serving
 from services.shared.stop import Stop
@@ -86,7 +88,9 @@ async def _serve(assembly: Assembly, settings: EngineSettings, stop: Stop, mesh:
     """Serves an engine whose loop runs, until it has drained."""
     engine, limits, progress = assembly.engine, settings.service.limits, assembly.loop.progress
     server = settings.server
-    metrics = EngineMetrics(progress, assembly.caches.figures)
+    process = Process(
+        service="engine", traffic=Traffic(), certificate_expiry=lambda: mesh.not_after
+    )
     async with (
         serving(
             server.address,
@@ -94,9 +98,11 @@ async def _serve(assembly: Assembly, settings: EngineSettings, stop: Stop, mesh:
             SERVICES,
             grace_s=LAST_FRAME_S,
             credentials=mesh.server,
-            guards=mesh.guards(RULES),
+            guards=[TrafficMeter(process.traffic), *mesh.guards(RULES)],
         ) as served,
-        metrics_served(server.host, settings.metrics.port, metrics) as scraped,
+        metrics_served(
+            server.host, settings.metrics.port, process, *collectors_of(assembly)
+        ) as scraped,
     ):
         engine.state = ReplicaState.READY
         await served.health.set(Readiness.READY)

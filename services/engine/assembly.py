@@ -48,6 +48,7 @@ class Assembly:
     loop: EngineLoop
     caches: Caches
     identity: Identity
+    monitor: DeviceMonitor
 
     def register(self, server: grpc.aio.Server, blocks: BlockSource | None = None) -> None:
         """Adds the services; they tell of the engine's blocks, or of those of `blocks`."""
@@ -78,12 +79,13 @@ async def assembled(parts: Parts, settings: EngineSettings, way: Way) -> AsyncIt
 
     loop = _loop(parts, settings, publish)
     shares_blocks = cache.sharing is Sharing.GLOBAL
+    monitor = DeviceMonitor(settings.executor.accelerator_group[0])
     async with open_caches(cache, parts, loop, way) as caches:
         grammars = None if parts.grammars is None else GrammarQueue(parts.grammars)
         engine = Engine(
             Admission(parts.model, limits.request_timeout_ms, shares_blocks=shares_blocks),
             loop,
-            DeviceMonitor(settings.executor.accelerator_group[0]),
+            monitor,
             limits.max_concurrency,
             grammars,
             entry=caches.filler,
@@ -97,7 +99,9 @@ async def assembled(parts: Parts, settings: EngineSettings, way: Way) -> AsyncIt
             shares_blocks=shares_blocks,
         )
         try:
-            yield Assembly(engine=engine, loop=loop, caches=caches, identity=identity)
+            yield Assembly(
+                engine=engine, loop=loop, caches=caches, identity=identity, monitor=monitor
+            )
         finally:
             if grammars is not None:
                 grammars.close()

@@ -12,6 +12,7 @@ from functools import partial
 from services.engine.admission import Admission
 from services.engine.asking import asked
 from services.engine.entry import DirectEntry, Entry
+from services.engine.generation_counts import GenerationCounts, Outcome
 from services.engine.grammar_queue import Compiling, GrammarQueue
 from services.engine.loop import EngineLoop, Results
 from services.engine.nvml import DeviceMonitor
@@ -71,10 +72,31 @@ class Engine:
         self._grammars = grammars
         self._entry = entry or DirectEntry(loop)
         self._live: dict[int, Live] = {}
+        self._started = 0
+        self._ended = dict.fromkeys(Outcome, 0)
         self._empty = asyncio.Event()
         self._empty.set()
 
     def submit(self, submission: Submission) -> Cancel:
+        self._started += 1
+        try:
+            return self._taken(submission)
+        except Exception:
+            self._ended[Outcome.REFUSED] += 1
+            raise
+
+    def counts(self) -> GenerationCounts:
+        """As of now; for the event loop's thread."""
+        running = sum(1 for live in self._live.values() if live.sequence.blocks)
+        return GenerationCounts(
+            started=self._started,
+            running=running,
+            waiting=len(self._live) - running,
+            fetching=sum(one.key in self._live for one in self._entry.waiting),
+            ended=dict(self._ended),
+        )
+
+    def _taken(self, submission: Submission) -> Cancel:
         if self._is_closed or self.state is ReplicaState.STARTING:
             raise Unavailable(f"the engine is {self.state.name.lower()}")
         if len(self._live) >= self._max_concurrency:
@@ -107,7 +129,7 @@ class Engine:
             outstanding_tokens=load.outstanding_tokens
             + sum(sequence.outstanding for sequence in coming),
             progress_age_ms=self._loop.progress.age_ms,
-            device_memory=self._monitor.read(),
+            device_memory=self._monitor.memory(),
             fetches_blocks=self._entry.fetches_blocks,
         )
 
@@ -118,6 +140,8 @@ class Engine:
             if live is None:
                 continue
             if isinstance(event, (Finished, Failed)):
+                is_finished = isinstance(event, Finished)
+                self._ended[Outcome.FINISHED if is_finished else Outcome.FAILED] += 1
                 self._close(key, live, _end_of(event))
             try:
                 live.sink(event)
@@ -175,6 +199,7 @@ class Engine:
     def _cancel(self, key: int, reason: CancelReason) -> None:
         live = self._live.get(key)
         if live is not None:
+            self._ended[Outcome.CANCELLED] += 1
             self._close(key, live, f"cancelled: {reason.name.lower()}")
             self._loop.command(partial(self._loop.cancel, live.sequence))
 

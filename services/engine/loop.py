@@ -14,6 +14,7 @@ from services.engine.collector import Collector
 from services.engine.progress import Progress
 from services.engine.runner import Draw, Runner
 from services.engine.scheduler import Scheduler, SequenceFault, Work
+from services.engine.step_figures import StepTimes
 from services.engine.stopping import Stopper
 from services.shared.errors import Code, ServiceError
 from services.shared.stream.block_changes import BlockChanges
@@ -111,16 +112,19 @@ class EngineLoop:
         self._take_commands()
         self._expire(began_ns)
         works = self._schedule()
-        scheduled_ns = time.monotonic_ns()
+        scheduled_ns, drawn_ns = time.monotonic_ns(), self._runner.drawn_ns
         draws = self._compute(works)
+        computed_ns, drawing_ns = time.monotonic_ns(), self._runner.drawn_ns - drawn_ns
         for work in works:
             if work.sequence.blocks:
                 with self._isolated(work.sequence):
                     self._settle(work, draws.get(work.sequence.key), scheduled_ns)
         self.after_step()
         self._flush()
+        ended_ns = time.monotonic_ns()
+        times = StepTimes(began_ns, scheduled_ns, computed_ns, ended_ns, drawing_ns)
+        self.progress.stepped(times, len(works))
         self.collector.after_step()
-        self.progress.stepped(began_ns, scheduled_ns)
         return bool(works)
 
     def _pause(self) -> None:
@@ -172,8 +176,10 @@ class EngineLoop:
     def _settle(self, work: Work, draw: Draw | None, scheduled_ns: int) -> None:
         sequence = work.sequence
         if sequence.scheduled_ns is None:
-            sequence.scheduled_ns = scheduled_ns
-            self._tell(sequence, outcome.accepted(sequence))
+            self._first(sequence, scheduled_ns)
+        if not sequence.prompt.is_told and sequence.prompt.compute(sequence.computed, work.count):
+            figures = self.progress.figures
+            figures.prompts = figures.prompts.plus(sequence.prompt, sequence.cached_tokens)
         self.scheduler.advance(work)
         if draw is None:
             return
@@ -183,8 +189,17 @@ class EngineLoop:
         if end is not None:
             self._end(sequence, outcome.finished(sequence, end))
 
+    def _first(self, sequence: state.Sequence, scheduled_ns: int) -> None:
+        """It was in a step for the first time."""
+        sequence.scheduled_ns = scheduled_ns
+        sequence.prompt.reached = sequence.cached_tokens.total
+        waited_ns = scheduled_ns - sequence.arrived_ns
+        self.progress.figures.queue_seconds.note(waited_ns / 1e9)
+        self._tell(sequence, outcome.accepted(sequence))
+
     def _append(self, sequence: state.Sequence, draw: Draw) -> None:
         sequence.append(draw.token_id)
+        self.progress.figures.output_tokens += 1
         sequence.first_token_ns = sequence.first_token_ns or time.monotonic_ns()
         self._tell(sequence, outcome.drawn(sequence, draw))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 import torch
@@ -22,6 +23,7 @@ class ModelRunner:
         self.model = model
         self._pool = pool
         self._sampler = sampler
+        self.drawn_ns = 0
 
     def warm_up(self) -> None:
         self.model.warm_up(self._pool)
@@ -32,12 +34,15 @@ class ModelRunner:
         drawing = [work.sequence for work in works if work.draws]
         if not drawing:
             return []
+        began_ns = time.monotonic_ns()
         known = model_logprobs(drawing, logits)
         drawn = self._sampler.draw(drawing, logits)
-        return [
+        draws = [
             Draw(token_id, told(row, sequence, token_id, known))
             for row, (sequence, token_id) in enumerate(zip(drawing, drawn, strict=True))
         ]
+        self.drawn_ns += time.monotonic_ns() - began_ns
+        return draws
 
 
 def _chunk(work: Work) -> Chunk:

@@ -6,6 +6,7 @@ import time
 
 from services.engine.block_counts import BlockCounts
 from services.engine.scheduler import Scheduler
+from services.engine.step_figures import StepFigures, StepTimes
 from services.shared.stream.load import Load, ReplicaState
 
 MEASURE_INTERVAL_NS = 50_000_000
@@ -19,6 +20,8 @@ class Progress:
         blocks: the pool's, as of the same moment.
         steps: steps so far.
         scheduled_us: time that all steps took until their work was known.
+        figures: of all steps.
+        preemptions, recomputed_tokens: as the scheduler counts them.
     """
 
     def __init__(self, scheduler: Scheduler) -> None:
@@ -27,6 +30,7 @@ class Progress:
         self._step_us = 0
         self.steps = 0
         self.scheduled_us = 0
+        self.figures = StepFigures()
         self.last_step_ns = time.monotonic_ns()
         self.load = self._measure()
 
@@ -37,12 +41,22 @@ class Progress:
             return 0
         return (time.monotonic_ns() - self.last_step_ns) // 1_000_000
 
-    def stepped(self, began_ns: int, scheduled_ns: int) -> None:
-        """Notes a step; times are on the monotonic clock."""
+    @property
+    def preemptions(self) -> int:
+        return self._scheduler.preemptions
+
+    @property
+    def recomputed_tokens(self) -> int:
+        return self._scheduler.recomputed_tokens
+
+    def stepped(self, times: StepTimes, batch: int) -> None:
+        """Notes a step for `batch` sequences."""
         self.steps += 1
-        self.scheduled_us += (scheduled_ns - began_ns) // 1000
-        self.last_step_ns = time.monotonic_ns()
-        self._step_us = (self.last_step_ns - began_ns) // 1000
+        self.scheduled_us += (times.scheduled - times.began) // 1000
+        self.last_step_ns = times.ended
+        self._step_us = (self.last_step_ns - times.began) // 1000
+        if batch:
+            self.figures.note(times, batch)
         if self.last_step_ns - self._measured_ns > MEASURE_INTERVAL_NS:
             self.load = self._measure()
 

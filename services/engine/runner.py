@@ -21,6 +21,10 @@ class Draw:
 class Runner(Protocol):
     """Computes works. Running the same works again gives the same draws."""
 
+    @property
+    def drawn_ns(self) -> int:
+        """Nanoseconds that all runs spent on drawing, as far as that is known."""
+
     def warm_up(self) -> None:
         """Makes the first real step as fast as any."""
 

@@ -69,6 +69,8 @@ class Scheduler:
 
     Attributes:
         keeper: hears of blocks that are full or were found.
+        preemptions: since the start.
+        recomputed_tokens: whose blocks were given up, and that nobody had when they were needed.
     """
 
     def __init__(self, pool: BlockPool, limits: Limits) -> None:
@@ -77,6 +79,8 @@ class Scheduler:
         self.waiting: deque[Sequence] = deque()
         self.running: list[Sequence] = []
         self.limits = limits
+        self.preemptions = 0
+        self.recomputed_tokens = 0
 
     def __iter__(self) -> Iterator[Sequence]:
         yield from self.running
@@ -149,8 +153,10 @@ class Scheduler:
 
     def _preempt(self, sequence: Sequence) -> None:
         self.running.remove(sequence)
+        sequence.given_up = sequence.computed
         self._release(sequence)
         sequence.preemptions += 1
+        self.preemptions += 1
         self.waiting.appendleft(sequence)
 
     def _admit(self) -> None:
@@ -176,6 +182,9 @@ class Scheduler:
         sequence.published = len(found)
         if sequence.preemptions == 0:
             sequence.note_cached(len(found), self.pool.size)
+        else:
+            sequence.prompt.find(sequence.computed)
+            self.recomputed_tokens += max(0, sequence.given_up - sequence.computed)
         self._pin(sequence, range(len(found)))
         self.keeper.placed(sequence, len(found))
         return True

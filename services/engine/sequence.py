@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from services.engine.grammar import Matcher
 from services.engine.kv.tier import Tier
+from services.engine.prompt_count import PromptCount
 from services.shared.addresses import next_address
 from services.shared.stream.events import CachedTokens, CacheMiss
 from services.shared.stream.generation import Generation
@@ -28,6 +29,8 @@ class Sequence:
         fetched: tiers that blocks of its own were fetched from, by address.
         fetch_us: until they had come; cache_miss: why the next one did not.
         cached_tokens: prompt tokens that were found when it got its place.
+        given_up: tokens that were computed when it lost its place last.
+        prompt: how the prompt's tokens came about.
     """
 
     key: int
@@ -48,11 +51,14 @@ class Sequence:
     cache_miss: CacheMiss | None = None
     cached_tokens: CachedTokens = CachedTokens()
     preemptions: int = 0
+    given_up: int = 0
+    prompt: PromptCount = field(init=False)
     scheduled_ns: int | None = None
     first_token_ns: int | None = None
 
     def __post_init__(self) -> None:
         self.tokens = [*self.generation.prompt_ids, *self.generation.generated_ids]
+        self.prompt = PromptCount(len(self.generation.prompt_ids))
 
     def append(self, token_id: int) -> None:
         """Goes on by one token; raises ValueError if the grammar refuses it."""

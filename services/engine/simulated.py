@@ -55,6 +55,8 @@ class SimulatedRunner:
         self._cost = cost
         self._end = end
 
+    drawn_ns = 0
+
     def warm_up(self) -> None:
         """There is nothing to warm."""
 

@@ -144,6 +144,8 @@ def test_a_passed_deadline_fails_running_and_waiting_sequences() -> None:
 class Faulty:
     """A runner with a bug that one sequence triggers."""
 
+    drawn_ns = 0
+
     def __init__(self, inner: Any, culprit: str) -> None:
         self._inner = inner
         self._culprit = culprit

@@ -32,7 +32,7 @@ int nvmlDeviceGetMemoryInfo(void *device, memory_t *memory) {
 
 READ = """
 from services.engine.nvml import DeviceMonitor
-print(DeviceMonitor(0).read(), DeviceMonitor(1).read())
+print(DeviceMonitor(0).memory(), DeviceMonitor(1).memory())
 """
 
 
@@ -48,7 +48,7 @@ def stub_folder(tmp_path: Path) -> Path:
 
 
 def test_without_a_driver_memory_is_absent() -> None:
-    assert DeviceMonitor(0).read() is None
+    assert DeviceMonitor(0).memory() is None
 
 
 def test_memory_is_what_nvml_tells(stub_folder: Path) -> None:

@@ -30,6 +30,8 @@ from tests.engine.harness import simulated
 class Watched:
     """A runner that remembers who called it."""
 
+    drawn_ns = 0
+
     def __init__(self, parts: Parts, threads: set[int]) -> None:
         self._inner = parts.runner
         self._threads = threads

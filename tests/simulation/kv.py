@@ -32,6 +32,8 @@ class KvRunner:
         tokens: that the last step computed.
     """
 
+    drawn_ns = 0
+
     def __init__(
         self,
         pool: BlockPool,

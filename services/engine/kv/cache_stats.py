@@ -44,8 +44,8 @@ def _tier(tier: Tier, figures: TierFigures) -> pb.TierStats:
             for cause, blocks in sorted(figures.misses.items())
         ],
         read_bytes=figures.read_bytes,
-        reads=sum(figures.reads),
-        read_us=round(figures.read_s * 1e6),
+        reads=figures.reads.count,
+        read_us=round(figures.reads.total * 1e6),
         written_blocks=figures.written_blocks,
         written_bytes=figures.written_bytes,
         skips=[

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
 from threading import Lock
 
 from services.engine.kv.tier import Skip, Tier
+from services.shared.histogram import Histogram
 from services.shared.stream.events import CacheMiss
 
 READ_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -20,8 +20,7 @@ class TierFigures:
         hit_blocks: found, of those that a prompt needed and the tiers before had not got.
         misses: those that were not found, by cause.
         read_bytes: of blocks found.
-        reads: reads of one prompt's blocks, by bucket of READ_BUCKETS_S and one beyond.
-        read_s: seconds that these took.
+        reads: seconds that reads of one prompt's blocks took.
         written_blocks, written_bytes: what was written.
         skips: blocks that were not written, by cause.
     """
@@ -31,8 +30,7 @@ class TierFigures:
         self.hit_blocks = 0
         self.misses: Counter[CacheMiss] = Counter()
         self.read_bytes = 0
-        self.reads = [0] * (len(READ_BUCKETS_S) + 1)
-        self.read_s = 0.0
+        self.reads = Histogram(READ_BUCKETS_S)
         self.written_blocks = 0
         self.written_bytes = 0
         self.skips: Counter[Skip] = Counter()
@@ -50,8 +48,7 @@ class TierFigures:
     def read(self, seconds: float) -> None:
         """One prompt's blocks were read, or as many as came."""
         with self._lock:
-            self.reads[bisect_left(READ_BUCKETS_S, seconds)] += 1
-            self.read_s += seconds
+            self.reads.note(seconds)
 
     def wrote(self, blocks: int, size: int) -> None:
         with self._lock:

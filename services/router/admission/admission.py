@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from services.router.admission.absences import Absences
@@ -10,7 +10,7 @@ from services.router.admission.admission_rules import AdmissionRules
 from services.router.admission.fair_queue import FairQueue
 from services.router.admission.returning_line import Kind, ReturningLine
 from services.router.admission.waiting import Applicant, Waiting
-from services.router.admission.waiting_limit import WaitingLimit
+from services.router.admission.waiting_limit import Refusal, WaitingLimit
 from services.router.balancing.balancer import Balancer, Decision
 from services.router.balancing.candidate import Snapshot
 from services.router.clock import Clock
@@ -58,6 +58,15 @@ class Admission:
     @property
     def waiting(self) -> int:
         return len(self._queue) + len(self._returning)
+
+    @property
+    def refusals(self) -> Mapping[Refusal, int]:
+        """Those that might not wait, since the start."""
+        return self._limit.refusals
+
+    def waiting_by_class(self) -> dict[str, int]:
+        """What waits now; those that had a place before are a class of their own."""
+        return {**self._queue.waiting(), "returning": len(self._returning)}
 
     def load(self) -> QueueLoad:
         """What waits now."""

@@ -39,6 +39,10 @@ class FairQueue:
     def __len__(self) -> int:
         return len(self._interactive) + len(self._batch)
 
+    def waiting(self) -> dict[str, int]:
+        """How many, by class."""
+        return {"interactive": len(self._interactive), "batch": len(self._batch)}
+
     @property
     def is_full(self) -> bool:
         return len(self) >= self.max_waiting

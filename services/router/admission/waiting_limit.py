@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import StrEnum
 
 from services.router.admission.fair_queue import FairQueue
 from services.router.admission.waiting import Waiting
@@ -17,6 +18,16 @@ MIN_RETRY_S = 1.0
 MAX_RETRY_S = 60.0
 
 
+class Refusal(StrEnum):
+    """Why a generation may not wait."""
+
+    FULL = "full"
+    DISPLACED = "displaced"
+    """A tenant with fewer that wait needed the place."""
+    DEADLINE = "deadline"
+    """It would have come too late."""
+
+
 class WaitingLimit:
     """Keeps a queue within its bound and deadlines within reach.
 
@@ -24,12 +35,16 @@ class WaitingLimit:
         queue: where they wait.
         clock: that of the deadlines.
         random: numbers from 0 to 1, for jitter.
+
+    Attributes:
+        refusals: since the start.
     """
 
     def __init__(self, queue: FairQueue, clock: Clock, random: Callable[[], float]) -> None:
         self._queue = queue
         self._clock = clock
         self._random = random
+        self.refusals = dict.fromkeys(Refusal, 0)
 
     def make_way(self, newcomer: Waiting, returning: int) -> Waiting | None:
         """Who has to leave so that a newcomer may wait; None if there is a place for it.
@@ -55,6 +70,7 @@ class WaitingLimit:
         """What is told to one that finds no place in the queue."""
         limit = self._queue.max_waiting
         message = f"at most {limit} generations wait for a replica, {limit} do"
+        self.refusals[Refusal.FULL] += 1
         return self._overloaded(message, newcomer, returning)
 
     def displaced(self, waiting: Waiting, returning: int) -> Overloaded:
@@ -63,6 +79,7 @@ class WaitingLimit:
             f"at most {self._queue.max_waiting} generations wait for a replica, and a tenant with "
             f"fewer of them needed a place"
         )
+        self.refusals[Refusal.DISPLACED] += 1
         return self._overloaded(message, waiting, returning)
 
     def _check_deadline(self, newcomer: Waiting, deadline: float, returning: int) -> None:
@@ -73,6 +90,7 @@ class WaitingLimit:
                 f"the expected wait of {wait_s:.1f} s must be within the time that the generation "
                 f"has left, {left_s:.1f} s"
             )
+            self.refusals[Refusal.DEADLINE] += 1
             raise self._overloaded(message, newcomer, returning)
 
     def _overloaded(self, message: str, refused: Waiting, returning: int) -> Overloaded:

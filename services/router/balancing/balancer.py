@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 from services.router.balancing.affinity import Affinity
 from services.router.balancing.candidate import Candidate, Snapshot
@@ -13,6 +14,17 @@ from services.router.balancing.selection import Selection, lag_of, select
 from services.router.balancing.turns import Turns
 from services.router.balancing.versions import Versions
 from services.router.demand import Demand
+
+
+class For(StrEnum):
+    """What spoke for a replica: the first of these that is true."""
+
+    PREFILL = "prefill"
+    """Another one computes the prompt for it."""
+    PEER = "peer"
+    """Another one has more of the prompt cached."""
+    CACHED = "cached"
+    LOAD = "load"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,6 +50,12 @@ class Decision:
     def prefill(self) -> str | None:
         """A replica that is to compute the prompt."""
         return self.offer.prefill
+
+    @property
+    def spoke_for(self) -> For:
+        if self.offer.source is not None:
+            return For.PREFILL if self.offer.is_prefill else For.PEER
+        return For.CACHED if self.cached_tokens else For.LOAD
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,11 +97,15 @@ class Balancer:
     Args:
         policy: compares the replicas that can take a generation.
         versions: share new generations before replicas are compared.
+
+    Attributes:
+        decisions: since the start, by what spoke for the replica.
     """
 
     def __init__(self, policy: Policy | None = None, versions: Versions | None = None) -> None:
         self.policy: Policy = policy or Affinity()
         self.versions = versions or Versions()
+        self.decisions = dict.fromkeys(For, 0)
         self._turns = Turns()
         self._version_turns = Turns()
 
@@ -104,7 +126,9 @@ class Balancer:
         choice = self.compare(demand, selection)
         place = choice.best()
         self._take(selection.able[place], selection)
-        return self.decision(choice, place)
+        decision = self.decision(choice, place)
+        self.decisions[decision.spoke_for] += 1
+        return decision
 
     def select(self, demand: Demand, fleet: Snapshot) -> Selection:
         """Those that `place` would compare; it raises as that does and changes nothing."""

@@ -9,10 +9,12 @@ from dataclasses import replace
 from services.router.admission.admission import Admission
 from services.router.clock import Clock
 from services.router.fleet.fleet import Fleet
+from services.router.relay.figures import RelayFigures
 from services.router.relay.outcome import Journal
 from services.router.relay.relayed import Relayed
 from services.router.relay.retry_budget import RetryBudget
 from services.router.relay.surroundings import Surroundings
+from services.router.relay.tenant_use import TenantUse, tenant_uses
 from services.router.total_load import total_load
 from services.shared.errors import Code, Unavailable
 from services.shared.stream.events import Cancel, Failed
@@ -35,6 +37,7 @@ class Relay:
 
     Attributes:
         draining: none should come any more; those on their way are taken until `drain`.
+        figures: of all generations since the start.
     """
 
     def __init__(
@@ -47,6 +50,7 @@ class Relay:
         *,
         budget: RetryBudget | None = None,
     ) -> None:
+        self.figures = RelayFigures()
         self._fleet = fleet
         self._on_leave = on_leave
         self._admission = admission
@@ -56,6 +60,7 @@ class Relay:
             clock=clock,
             journal=journal,
             budget=budget or RetryBudget(),
+            figures=self.figures,
         )
         self._running: dict[Relayed, None] = {}
         self._idle = asyncio.Event()
@@ -64,13 +69,28 @@ class Relay:
         self._is_closed = False
 
     def submit(self, submission: Submission) -> Cancel:
+        self.figures.started += 1
         if self._is_closed:
+            self.figures.fail(Code.UNAVAILABLE, had_place=False)
             raise Unavailable("the router is draining and takes no generation")
         relayed = Relayed(submission, self._around, self._forget)
         self._running[relayed] = None
         self._idle.clear()
         relayed.start()
         return relayed.cancel
+
+    @property
+    def running(self) -> int:
+        """Generations that have not ended."""
+        return len(self._running)
+
+    def placed(self) -> int:
+        """Of these, those that a replica has."""
+        return sum(1 for relayed in self._running if relayed.replica is not None)
+
+    def tenants(self) -> list[TenantUse]:
+        """Whose generations have not ended, the one with the most first."""
+        return tenant_uses(self._running)
 
     def load(self) -> Load:
         """The sum over the fleet and what waits before it; STARTING while no replica is ready."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from services.router.admission.admission import Admission
 from services.router.clock import Clock
 from services.router.fleet.fleet import Fleet
+from services.router.relay.figures import RelayFigures
 from services.router.relay.outcome import Journal
 from services.router.relay.retry_budget import RetryBudget
 
@@ -20,3 +21,4 @@ class Surroundings:
     clock: Clock
     journal: Journal
     budget: RetryBudget
+    figures: RelayFigures

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
 from services.shared.audit.audit import NO_AUDIT, Audit
@@ -19,6 +21,22 @@ SIZE = 1000
 OTHERS = "others"
 
 _log = logging.getLogger(__name__)
+
+
+class Kind(StrEnum):
+    """Causes as they are counted."""
+
+    NO_KEY = "no_key"
+    UNKNOWN_KEY = "unknown_key"
+    EXPIRED_KEY = "expired_key"
+    REVOKED_KEY = "revoked_key"
+    EXPIRED_TOKEN = "expired_token"  # noqa: S105 no password
+    WRONG_TOKEN = "wrong_token"  # noqa: S105 no password
+    ADDRESS = "address"
+    OTHER = "other"
+
+
+_KINDS: dict[str, Kind] = {kind.value: kind for kind in Kind}
 
 
 class Clock(Protocol):
@@ -55,6 +73,9 @@ class Denials:
         clock: tells when a period is over.
         audit: gets the same as the log.
         size: addresses and causes that are told apart.
+
+    Attributes:
+        counts: since the start.
     """
 
     def __init__(self, clock: Clock, audit: Audit = NO_AUDIT, size: int = SIZE) -> None:
@@ -62,9 +83,11 @@ class Denials:
         self._audit = audit
         self._size = size
         self._told: dict[Why, _Told] = {}
+        self.counts: Counter[Kind] = Counter(dict.fromkeys(Kind, 0))
 
     def note(self, why: Why, request_id: str) -> str:
         """The name of the request under which the log tells of the refusal."""
+        self.counts[_kind(why.cause)] += 1
         if why not in self._told and len(self._told) >= self._size:
             why = Why(address=OTHERS, cause="many")
         told = self._told.get(why)
@@ -88,6 +111,11 @@ class Denials:
             fields = {**_fields(why, told.request_id), "refused": told.again}
             _log.warning("access refused again", extra={"fields": fields})
             self._audit.note(_event(why, told.request_id, told.again))
+
+
+def _kind(cause: str) -> Kind:
+    other = Kind.WRONG_TOKEN if "token" in cause else Kind.OTHER
+    return _KINDS.get(cause.replace(" ", "_"), other)
 
 
 def _fields(why: Why, request_id: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What an engine tells Prometheus, as a scraper reads it."""
+"""What an engine tells Prometheus of its blocks, as a scraper reads it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from services.engine.blocks import BlockPool
 from services.engine.kv.figures import READ_BUCKETS_S, Figures, new_figures
 from services.engine.kv.tier import Skip, Tier
-from services.engine.metrics import EngineMetrics
+from services.engine.kv_metrics import KvMetrics
 from services.engine.progress import Progress
 from services.engine.scheduler import Limits, Scheduler
 from services.shared.stream.events import CacheMiss
@@ -27,7 +27,7 @@ def pool() -> BlockPool:
 def scraped(pool: BlockPool, figures: Figures) -> Samples:
     registry = CollectorRegistry()
     scheduler = Scheduler(pool, Limits(max_batch_size=4, token_budget=64))
-    registry.register(EngineMetrics(Progress(scheduler), figures))
+    registry.register(KvMetrics(Progress(scheduler), figures))
     families = text_string_to_metric_families(generate_latest(registry).decode())
     return {
         (sample.name, frozenset(sample.labels.items())): sample.value

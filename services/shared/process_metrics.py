@@ -1,0 +1,125 @@
+"""What every service tells Prometheus of its process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+
+from services.shared.gc_pauses import GcPauses
+from services.shared.grpc_traffic import Traffic
+from services.shared.loop_lag import LoopLag
+from services.shared.metric_families import counter, counters, gauge, gauges, histogram, histograms
+from services.shared.metrics_door import metrics_door
+
+Figure = Callable[[], float | None]
+"""A figure as it is now; None where there is none."""
+
+
+def absent() -> None:
+    """There is no such figure."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Process:
+    """A service as its metrics tell of it.
+
+    Args:
+        service: codec, router or engine.
+        traffic: through its gRPC door.
+        certificate_expiry: when its certificate ends, in seconds since 1970.
+        spans_dropped: those that never came to the collector.
+    """
+
+    service: str
+    traffic: Traffic
+    certificate_expiry: Figure = absent
+    spans_dropped: Figure = absent
+
+
+class ProcessMetrics(Collector):
+    """Reads figures that others keep."""
+
+    def __init__(self, process: Process, lag: LoopLag, pauses: GcPauses) -> None:
+        self._process = process
+        self._lag = lag
+        self._pauses = pauses
+
+    def collect(self) -> Iterable[Metric]:
+        yield gauges(
+            "tokenway_build_info",
+            "1, for the version that runs.",
+            ["version", "service"],
+            {(_version(), self._process.service): 1},
+        )
+        yield histogram(
+            "tokenway_event_loop_lag_seconds",
+            "How late a timer of the event loop came.",
+            self._lag.seconds,
+        )
+        yield histograms(
+            "tokenway_gc_pause_seconds",
+            "Pauses of the garbage collector.",
+            ["generation"],
+            [([str(number)], seconds) for number, seconds in enumerate(self._pauses.seconds)],
+        )
+        yield from traffic_metrics("tokenway_grpc", self._process.traffic)
+        yield from self._where_known()
+
+    def _where_known(self) -> Iterable[Metric]:
+        expiry, dropped = self._process.certificate_expiry(), self._process.spans_dropped()
+        if expiry is not None:
+            yield gauge(
+                "tokenway_certificate_expiry_timestamp_seconds",
+                "When the certificate of the service ends.",
+                expiry,
+            )
+        if dropped is not None:
+            yield counter(
+                "tokenway_spans_dropped",
+                "Spans that were lost on the way to the collector.",
+                dropped,
+            )
+
+
+def traffic_metrics(name: str, traffic: Traffic) -> Iterable[Metric]:
+    """Args: name: what the metrics' names begin with."""
+    messages = {"received": traffic.received_messages, "sent": traffic.sent_messages}
+    sizes = {"received": traffic.received_bytes, "sent": traffic.sent_bytes}
+    yield counters(f"{name}_messages", "gRPC messages.", ["direction"], messages)
+    yield counters(f"{name}_bytes", "Bytes of gRPC messages.", ["direction"], sizes)
+
+
+@asynccontextmanager
+async def metrics_served(
+    host: str, port: int | None, process: Process, *collectors: Collector
+) -> AsyncIterator[dict[str, str]]:
+    """Serves them and the process's own inside the block; gives the door, none without a port.
+
+    Raises:
+        CannotListen: the address is taken or is none of this machine.
+    """
+    if port is None:
+        yield {}
+        return
+    lag, pauses = LoopLag(asyncio.get_running_loop()), GcPauses()
+    registry = CollectorRegistry()
+    for collector in (*collectors, ProcessMetrics(process, lag, pauses)):
+        registry.register(collector)
+    ProcessCollector(registry=registry)
+    with lag.measured(), pauses.measured():
+        async with metrics_door(host, port, registry) as address:
+            yield {"metrics": address}
+
+
+def _version() -> str:
+    try:
+        return version("tokenway")
+    except PackageNotFoundError:  # run from its sources
+        return "unknown"
