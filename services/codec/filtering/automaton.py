@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from services.codec.filtering.characters import is_ascii
 from services.codec.filtering.folding import is_word
 from services.codec.filtering.graph import End, Graph, Node
 
-MAX_STATES = 32_768
-MAX_MOVES = 262_144
+MAX_STATES = 131_072
+MAX_MOVES = 524_288
 """More are forgotten and made again: memory is bounded, and time linear as before."""
 
 
@@ -33,15 +33,25 @@ class State(dict[str, "State"]):
         self, automaton: Automaton, nodes: Collection[Node], found: int | None, *, in_word: bool
     ) -> None:
         super().__init__()
-        ends = [node.end for node in nodes if node.end is not None]
         self._automaton = automaton
         self.nodes = nodes
         self.in_word = in_word
-        self.reach = max((node.reach for node in nodes), default=0)
-        self.found = _first(ends, is_word=False) if found is None else found
-        self.due = _first(ends, is_word=True)
+        self.reach = 0
+        self.found = found
+        self.due: int | None = None
+        for node in nodes:
+            self.reach = max(self.reach, node.reach)
+            if node.end is not None:
+                self._ends(node.end)
         self.rests = not nodes and self.found is None
         self.is_plain = not self.rests and self.found is None
+
+    def _ends(self, end: End) -> None:
+        """Of several rules the first counts."""
+        if end.is_word:
+            self.due = end.rule if self.due is None else min(self.due, end.rule)
+        else:
+            self.found = end.rule if self.found is None else min(self.found, end.rule)
 
     def __missing__(self, char: str) -> State:
         state = self[char] = self._automaton.moved(self, char)
@@ -67,7 +77,7 @@ class Automaton:
         self._moves += 1
         if self._moves > MAX_MOVES or len(self._states) > MAX_STATES:
             self._forget()
-        nodes = {node for place in self._places(state) for node in place.steps(char)}
+        nodes = [node for place in self._places(state) for node in place.steps(char)]
         return self._state(frozenset(nodes), in_word=in_word)
 
     def at_border(self, state: State) -> State:
@@ -127,7 +137,7 @@ class _Opening:
 
     def __init__(self, root: Node) -> None:
         self._bases = frozenset(map(_base, root.next))
-        self._sets = [characters for characters, _ in root.edges]
+        self._sets = tuple(root.edges.values())
 
     def is_with(self, base: str) -> bool:
         return base in self._bases or any(
@@ -137,10 +147,6 @@ class _Opening:
 
 def _base(char: str) -> str:
     return unicodedata.normalize("NFKD", char)[0]
-
-
-def _first(ends: Iterable[End], *, is_word: bool) -> int | None:
-    return min((end.rule for end in ends if end.is_word is is_word), default=None)
 
 
 def _reaches(roots: Sequence[Node], text: str, rule: int) -> bool:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from services.codec.filtering.characters import Characters
 
 MAX_BLANKS = 8
 """White space between two words of a phrase."""
+
+_NONE: Mapping[Node, Characters] = MappingProxyType({})
 
 MAX_NODES = 2_000_000
 
@@ -26,11 +30,18 @@ class End:
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """A place in entries. `reach` is the number of characters of the longest way to it."""
+    """A place in entries.
+
+    Attributes:
+        reach: the number of characters of the longest way to it.
+        next: where single characters lead.
+        edges: where sets of characters lead.
+        end: an entry that ends here.
+    """
 
     reach: int = 0
     next: dict[str, Node] = field(default_factory=dict)
-    edges: list[tuple[Characters, Node]] = field(default_factory=list)
+    edges: Mapping[Node, Characters] = field(default_factory=lambda: _NONE)
     end: End | None = None
 
     def ends(self, end: End) -> None:
@@ -38,11 +49,13 @@ class Node:
         if self.end is None or end.rule < self.end.rule:
             self.end = end
 
-    def steps(self, char: str) -> list[Node]:
+    def steps(self, char: str) -> Sequence[Node]:
         """The nodes that the character leads to."""
         known = self.next.get(char)
-        nodes = [] if known is None else [known]
-        return nodes + [node for characters, node in self.edges if char in characters]
+        if not self.edges:
+            return () if known is None else (known,)
+        nodes = [node for node, characters in self.edges.items() if char in characters]
+        return nodes if known is None else [known, *nodes]
 
 
 @dataclass(slots=True, eq=False)

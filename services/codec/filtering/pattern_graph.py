@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 
@@ -12,18 +13,16 @@ from services.codec.filtering.pattern_syntax import Either, One, Repeat, Sequenc
 MAX_WORK = 50_000
 """Parts of one pattern, and ways from one to the next."""
 
-Edge = tuple[Characters, Node]
-
 
 @dataclass(frozen=True, slots=True)
 class _Ahead:
     """What may follow: edges, and whether the pattern may end."""
 
-    edges: tuple[Edge, ...]
+    edges: Mapping[Node, Characters]
     may_end: bool
 
     def __or__(self, other: _Ahead) -> _Ahead:
-        return _Ahead((*self.edges, *other.edges), self.may_end or other.may_end)
+        return _Ahead({**self.edges, **other.edges}, self.may_end or other.may_end)
 
 
 def add_pattern(graph: Graph, pattern: str, end: End) -> None:
@@ -35,8 +34,9 @@ def add_pattern(graph: Graph, pattern: str, end: End) -> None:
     """
     tree = parsed(pattern)
     builder = _Builder(graph, end)
-    ahead = builder.before(tree, _Ahead((), may_end=True))
-    graph.root(whole_words=end.is_word).edges += ahead.edges
+    ahead = builder.before(tree, _Ahead({}, may_end=True))
+    root = graph.root(whole_words=end.is_word)
+    root.edges = {**root.edges, **ahead.edges}
     _measure(ahead.edges)
 
 
@@ -71,9 +71,9 @@ class _Builder:
     def _one(self, characters: Characters, after: _Ahead) -> _Ahead:
         self._takes(len(after.edges))
         node = self._graph.new(0)
-        node.edges = list(after.edges)
+        node.edges = after.edges
         node.end = self._end if after.may_end else None
-        return _Ahead(((characters, node),), may_end=False)
+        return _Ahead({node: characters}, may_end=False)
 
     def _takes(self, work: int) -> None:
         self._work += work
@@ -81,12 +81,12 @@ class _Builder:
             raise TooLarge("has too many parts that may follow one another")
 
 
-def _measure(edges: tuple[Edge, ...]) -> None:
+def _measure(edges: Iterable[Node]) -> None:
     """Sets how long the longest way to each node is; none leads back."""
-    level = {node for _, node in edges}
+    level = set(edges)
     reach = 0
     while level:
         reach += 1
         for node in level:
             node.reach = reach
-        level = {after for node in level for _, after in node.edges}
+        level = {after for node in level for after in node.edges}
