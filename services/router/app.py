@@ -134,7 +134,9 @@ def _parts(settings: RouterSettings, mesh: Mesh, on_change: Callable[[], None]) 
     way = mesh.way(STREAM_NAME)
     membership = Membership(fleet, discovery, found.interval_s, way)
     links = membership.connections
-    operations = Operations(fleet=fleet, admission=admission, balancer=balancer, links=links)
+    operations = Operations(
+        fleet=fleet, admission=admission, balancer=balancer, links=links, relay=relay
+    )
     return _Parts(fleet=fleet, relay=relay, membership=membership, operations=operations)
 
 

@@ -13,6 +13,7 @@ from services.router.balancing.explanation import Explanation, explain
 from services.router.demand import demand_of
 from services.router.fleet.fleet import Fleet
 from services.router.fleet.replica import Replica
+from services.router.relay.relay import Relay
 from services.router.replica_spec import MAX_WEIGHT
 from services.shared.stream.generation import Generation
 from services.shared.stream.limits import within
@@ -41,6 +42,7 @@ class Operations:
     admission: Admission
     balancer: Balancer
     links: Mapping[str, Link]
+    relay: Relay
 
     def replicas(self) -> list[Replica]:
         """In the order of their names."""

@@ -1,4 +1,4 @@
-"""Replicas and explanations as messages."""
+"""Replicas, tenants and explanations as messages."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from tokenway.router.v1 import router_pb2 as pb
 from services.router.balancing.explanation import Explanation
 from services.router.demand import Lane
 from services.router.fleet.replica import Replica
+from services.router.relay.tenant_use import TenantUse
 from services.router.status import Role, Status
 from services.shared.stream.load_wire import load_of
 
@@ -55,6 +56,15 @@ def replica_of(replica: Replica, now: float, known_blocks: int) -> pb.Replica:
         message.load.CopyFrom(load_of(replica.load))
         message.load_age_ms = max(0, round(1000 * (now - replica.health.heard_at)))
     return message
+
+
+def tenant_of(use: TenantUse) -> pb.Tenant:
+    return pb.Tenant(
+        name=use.tenant,
+        running=use.running,
+        waiting=use.waiting,
+        outstanding_tokens=use.tokens,
+    )
 
 
 def explanation_of(told: Explanation, policy: str) -> pb.ExplainResponse:

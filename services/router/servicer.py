@@ -10,7 +10,7 @@ from tokenway.router.v1 import router_pb2_grpc as rpc
 from services.router.clock import Clock
 from services.router.fleet.replica import Replica
 from services.router.operations import Operations
-from services.router.replica_wire import explanation_of, replica_of
+from services.router.replica_wire import explanation_of, replica_of, tenant_of
 from services.shared.stream.generation_wire import generation_from
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     Context = grpc.aio.ServicerContext[Any, Any]
 
 NAME = "tokenway.router.v1.RouterService"
+MAX_TENANTS = 100
 
 
 class RouterServicer(rpc.RouterServiceServicer):
@@ -33,9 +34,12 @@ class RouterServicer(rpc.RouterServiceServicer):
     async def ListReplicas(
         self, request: pb.ListReplicasRequest, context: Context
     ) -> pb.ListReplicasResponse:
+        relay = self._operations.relay
         return pb.ListReplicasResponse(
             replicas=[self._told(replica) for replica in self._operations.replicas()],
             waiting=self._operations.admission.waiting,
+            tenants=[tenant_of(use) for use in relay.tenants()[:MAX_TENANTS]],
+            output_tokens=relay.figures.relayed_tokens,
         )
 
     async def DrainReplica(
