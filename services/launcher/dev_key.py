@@ -11,11 +11,13 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from services.launcher.keys_command import create_key
+from services.launcher.local_audit import audit_file, note_here
 from services.launcher.up_options import DEFAULT_KEYS
 from services.shared.access.key_file import MODE, read_keys
 from services.shared.access.key_ring import KeyRing
 from services.shared.access.loopback import is_loopback
 from services.shared.access.refused import Refused
+from services.shared.audit.event import DONE
 
 KEYS = "keys.json"
 KEY = "dev.key"
@@ -31,11 +33,13 @@ def make_dev_key(folder: Path) -> None:
     keys, key = folder / KEYS, folder / KEY
     if _is_taken(keys, key):
         return
-    text = create_key(keys, TENANT, "made by tokenway up").text
+    made = create_key(keys, TENANT, "made by tokenway up")
+    what = f"{made.key_id} of tenant {TENANT}"
+    note_here(audit_file(keys, os.environ), "up", "key create", what, DONE)
     beside = folder / f".{KEY}.{secrets.token_hex(8)}"
     descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
     with os.fdopen(descriptor, "w") as file:
-        file.write(text)
+        file.write(made.text)
     beside.replace(key)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -13,12 +14,17 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from services.launcher.books import AUDIT_FILE
+from services.launcher.local_audit import audit_file, note_here
 from services.launcher.time_span import time_span
 from services.shared.access.api_key import ApiKey, digest_of
 from services.shared.access.key_file import BadKeyFile, changing_keys, read_keys
 from services.shared.access.key_record import KeyRecord, told_of
+from services.shared.audit.event import DONE
+from services.shared.plain_text import plain
 
 DEFAULT_FILE = Path(".tokenway/keys.json")
+MAX_FAULT = 500
 LEAST_WIDTH = 120
 """A narrower terminal breaks lines, rather than that we cut what stands in them."""
 
@@ -30,11 +36,20 @@ class NoSuchKey(Exception):
 def main(argv: Sequence[str]) -> int:
     arguments = _parser().parse_args(argv)
     try:
-        _ACTIONS[arguments.action](arguments)
+        what = _ACTIONS[arguments.action](arguments)
     except (BadKeyFile, NoSuchKey, OSError, ValueError) as error:
-        sys.stderr.write(f"tokenway keys: {error}\n")
+        sys.stderr.write(f"tokenway keys: {plain(str(error), MAX_FAULT)}\n")
+        _note(arguments, str(error), type(error).__name__)
         return 1
+    _note(arguments, what, DONE)
     return 0
+
+
+def _note(arguments: argparse.Namespace, what: str, outcome: str) -> None:
+    """Changes of keys, done or tried."""
+    if arguments.action != "list":
+        path = arguments.audit_file or audit_file(arguments.file, os.environ)
+        note_here(path, "keys", f"key {arguments.action}", what, outcome)
 
 
 def create_key(file: Path, tenant: str, name: str, expires: datetime | None = None) -> ApiKey:
@@ -56,20 +71,21 @@ def create_key(file: Path, tenant: str, name: str, expires: datetime | None = No
     return key
 
 
-def _create(arguments: argparse.Namespace) -> None:
+def _create(arguments: argparse.Namespace) -> str:
     key = create_key(arguments.file, arguments.tenant, arguments.name, arguments.expires)
     sys.stderr.write(f"{key.key_id} is a key of tenant {arguments.tenant}; it is told only here:\n")
     sys.stdout.write(f"{key.text}\n")
+    return f"{key.key_id} of tenant {arguments.tenant}"
 
 
-def _list(arguments: argparse.Namespace) -> None:
+def _list(arguments: argparse.Namespace) -> str:
     records = read_keys(arguments.file)
     if arguments.json:
         told = [{**told_of(record), "state": _state(record)} for record in records]
         for entry in told:
             del entry["digest"]
         sys.stdout.write(json.dumps(told, indent=2) + "\n")
-        return
+        return ""
     table = Table(box=None)
     for column in ("key", "tenant", "name", "created", "expires", "state"):
         table.add_column(column)
@@ -80,17 +96,21 @@ def _list(arguments: argparse.Namespace) -> None:
     console = Console(highlight=False, markup=False)
     console.width = max(console.width, LEAST_WIDTH)
     console.print(table)
+    return ""
 
 
-def _revoke(arguments: argparse.Namespace) -> None:
+def _revoke(arguments: argparse.Namespace) -> str:
     _change(arguments, lambda record: replace(record, revoked=record.revoked or _now()))
     sys.stdout.write(f"{arguments.key} is revoked\n")
+    return str(arguments.key)
 
 
-def _expire(arguments: argparse.Namespace) -> None:
+def _expire(arguments: argparse.Namespace) -> str:
     expires = arguments.at
     _change(arguments, lambda record: replace(record, expires=expires))
-    sys.stdout.write(f"{arguments.key} expires {'never' if expires is None else _day(expires)}\n")
+    told = f"{arguments.key} expires {'never' if expires is None else _day(expires)}"
+    sys.stdout.write(f"{told}\n")
+    return told
 
 
 def _change(arguments: argparse.Namespace, change: Callable[[KeyRecord], KeyRecord]) -> None:
@@ -132,12 +152,13 @@ def _moment(text: str) -> datetime | None:
     return time.astimezone(UTC)
 
 
-_ACTIONS: dict[str, Callable[[argparse.Namespace], None]] = {
+_ACTIONS: dict[str, Callable[[argparse.Namespace], str]] = {
     "create": _create,
     "list": _list,
     "revoke": _revoke,
     "expire": _expire,
 }
+"""Each tells what the audit file is to say of it."""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -145,6 +166,9 @@ def _parser() -> argparse.ArgumentParser:
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument(
         "--file", type=Path, default=DEFAULT_FILE, help=f"of the keys ({DEFAULT_FILE})"
+    )
+    common.add_argument(
+        "--audit-file", type=Path, help=f"that tells of changes ({AUDIT_FILE}, or beside the keys)"
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     create = actions.add_parser("create", parents=[common], help="makes a key and prints it, once")

@@ -26,7 +26,7 @@ def test_a_key_is_made_once_and_for_its_owner_alone(tmp_path: Path) -> None:
     make_dev_key(tmp_path)
     assert (tmp_path / "dev.key").read_text() == before
     assert tenant(tmp_path) == TENANT
-    assert {file.name for file in tmp_path.iterdir()} == {"dev.key", "keys.json"}
+    assert {file.name for file in tmp_path.iterdir()} == {"audit.jsonl", "dev.key", "keys.json"}
     assert all(file.stat().st_mode & 0o777 == 0o600 for file in tmp_path.iterdir())
 
 

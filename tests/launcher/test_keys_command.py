@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pwd
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -36,6 +38,10 @@ class Command:
     def listed(self) -> list[dict[str, Any]]:
         told: list[dict[str, Any]] = json.loads(self("list", "--json"))
         return told
+
+    def audited(self) -> list[dict[str, Any]]:
+        lines = self.file.with_name("audit.jsonl").read_text().splitlines()
+        return [json.loads(line) for line in lines]
 
 
 @pytest.fixture
@@ -102,3 +108,35 @@ def test_what_cannot_be_is_told_in_one_line(keys: Command) -> None:
     assert "name must be" in keys("create", "--tenant", "a", "--name", "x\ny", status=1)
     keys.create()
     assert "has no key 'tw_x'" in keys("revoke", "tw_x", status=1)
+
+
+def test_changes_are_noted_with_who_did_them_and_lists_are_not(keys: Command) -> None:
+    text = keys.create("--name", "laptop")
+    keys("list")
+    keys("expire", text[:11], "--at", "2100-01-01T00:00Z")
+    keys("revoke", text[:11])
+    keys("revoke", "tw_\x1b[31m\nx", status=1)
+    noted = keys.audited()
+    assert [(one["action"], one["outcome"]) for one in noted] == [
+        ("key create", "done"),
+        ("key expire", "done"),
+        ("key revoke", "done"),
+        ("key revoke", "NoSuchKey"),
+    ]
+    user = f"user:{pwd.getpwuid(os.geteuid()).pw_name}"
+    assert {(one["who"], one["service"]) for one in noted} == {(user, "keys")}
+    assert noted[0]["what"] == f"{text[:11]} of tenant acme"
+    assert noted[1]["what"] == f"{text[:11]} expires 2100-01-01 00:00 UTC"
+    file = keys.file.with_name("audit.jsonl")
+    assert text not in file.read_text()
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_key_is_made_where_no_line_can_be_added(
+    keys: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TOKENWAY_SECURITY__AUDIT_FILE", "/dev/full")
+    assert main(["keys", "create", "--file", str(keys.file), "--tenant", "acme"]) == 0
+    told = capsys.readouterr()
+    assert keys.tenant_of(told.out.strip()) == "acme"
+    assert "/dev/full does not tell of it: No space left on device" in told.err
