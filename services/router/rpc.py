@@ -18,6 +18,7 @@ from services.router.fleet.fleet import Fleet
 from services.router.relay.relay import Relay
 from services.shared.errors import Code, ServiceError, Unavailable, error_of
 from services.shared.stream.load_wire import load_of
+from services.shared.trace_context import call_metadata
 
 if TYPE_CHECKING:
     from typing import Any
@@ -73,7 +74,9 @@ class FleetServicer(rpc.EngineServiceServicer):
         self, request: pb.FlushCacheRequest, context: Context
     ) -> pb.FlushCacheResponse:
         responses = await self._at_all(
-            lambda replica: replica.engine.FlushCache(request, timeout=FAN_OUT_TIMEOUT_S)
+            lambda replica: replica.engine.FlushCache(
+                request, timeout=FAN_OUT_TIMEOUT_S, metadata=call_metadata()
+            )
         )
         return pb.FlushCacheResponse(
             dropped_blocks=sum(response.dropped_blocks for response in responses),
@@ -86,7 +89,9 @@ class FleetServicer(rpc.EngineServiceServicer):
     ) -> pb.GetCacheStatsResponse:
         return total_stats(
             await self._at_all(
-                lambda replica: replica.engine.GetCacheStats(request, timeout=FAN_OUT_TIMEOUT_S)
+                lambda replica: replica.engine.GetCacheStats(
+                    request, timeout=FAN_OUT_TIMEOUT_S, metadata=call_metadata()
+                )
             )
         )
 

@@ -11,6 +11,10 @@ from typing import Any, TextIO
 from services.shared.settings import LogLevel
 from services.shared.trace_context import TraceContext, current
 
+_GRPC_SERVER = "grpc._cython.cygrpc"
+
+_log = logging.getLogger(__name__)
+
 
 def start(service: str, level: LogLevel, stream: TextIO | None = None) -> None:
     """Sends all logs of this process to `stream` (stderr when not given).
@@ -19,9 +23,19 @@ def start(service: str, level: LogLevel, stream: TextIO | None = None) -> None:
     `extra={"trace": context}` where the context is not that of the running span. Nobody logs
     prompts or answers.
     """
+    logging.getLogger(_GRPC_SERVER).addFilter(_is_news)
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter(service))
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Says no to gRPC's traceback of a message that could not be sent: its reader left."""
+    error = record.exc_info[1] if record.exc_info else None
+    if type(error).__name__ != "ExecuteBatchError":
+        return True
+    _log.debug("a reader left in the middle of a message")
+    return False
 
 
 class JsonFormatter(logging.Formatter):

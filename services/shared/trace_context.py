@@ -58,3 +58,9 @@ class TraceContext:
 
 
 current: ContextVar[TraceContext | None] = ContextVar("trace_context", default=None)
+
+
+def call_metadata() -> tuple[tuple[str, str], ...]:
+    """What a call to another service says of the trace that it belongs to."""
+    context = current.get()
+    return () if context is None else ((HEADER, context.traceparent),)

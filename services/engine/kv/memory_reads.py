@@ -15,6 +15,7 @@ from tokenway.kv.v1 import kv_pb2 as pb
 from services.engine.kv.leases import Lease
 from services.engine.kv.record import CHECKSUM_BYTES, checksum, layout_digest
 from services.engine.kv.staging import Staging
+from services.shared.trace_context import call_metadata
 
 if TYPE_CHECKING:
     from tokenway.kv.v1.kv_pb2_grpc import KvServiceStub
@@ -93,7 +94,7 @@ class MemoryReads:
             transport=pb.MEMORY_TRANSPORT_MOONCAKE,
         )
         try:
-            answer = await stub.Lookup(request, timeout=self._patience_s)
+            answer = await stub.Lookup(request, timeout=self._patience_s, metadata=call_metadata())
         except grpc.aio.AioRpcError:
             answer = pb.LookupResponse()
         try:

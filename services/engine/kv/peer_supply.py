@@ -26,7 +26,7 @@ from services.engine.kv.switch import CacheSwitch
 from services.engine.kv.tier import Tier
 from services.shared.stream.events import CacheMiss
 from services.shared.tls.way import Way
-from services.shared.trace_context import HEADER, current
+from services.shared.trace_context import call_metadata
 
 if TYPE_CHECKING:
     from services.engine.kv.peer_stream import Call
@@ -106,9 +106,7 @@ class PeerSupply:
             addresses=b"".join(addresses),
             wait_ms=round(1000 * self._rules.arrival_s) if follows else 0,
         )
-        trace = current.get()
-        metadata = () if trace is None else ((HEADER, trace.traceparent),)
-        call = KvServiceStub(channel).Fetch(request, metadata=metadata)
+        call = KvServiceStub(channel).Fetch(request, metadata=call_metadata())
         with self._stream(call, addresses) as stream:
             try:
                 async with aclosing(stream.blocks()) as blocks:
