@@ -11,6 +11,7 @@ from services.codec.events import EndReason, Finish, OutputEvent, Start, Usage
 from services.codec.public_error import public_error
 from services.codec.request_record import Account
 from services.shared.errors import Internal, ServiceError
+from services.shared.span_names import Attribute
 from services.shared.stream.events import (
     Accepted,
     CachedTokens,
@@ -21,7 +22,6 @@ from services.shared.stream.events import (
     Timeline,
     Tokens,
 )
-from services.shared.telemetry import Attribute
 
 _log = logging.getLogger(__name__)
 
