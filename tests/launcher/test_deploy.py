@@ -200,7 +200,7 @@ def test_only_the_codec_is_reachable_and_only_from_this_machine() -> None:
 
 def test_nothing_runs_as_root_and_only_the_engine_has_torch() -> None:
     for name, text in stages().items():
-        if name != "base":
+        if name not in {"base", "wheels"}:
             assert [line for line in text.splitlines() if line.startswith("USER")][-1] == (
                 "USER tokenway"
             )
