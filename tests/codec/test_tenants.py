@@ -1,11 +1,14 @@
-"""A tenant's limits at the doors: what is refused, how it is told, and what is settled."""
+"""A tenant's limits at the doors: what is refused, how it is told, and what is settled.
+
+All of it by a codec alone, and by one that counts with others through a store.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,15 +22,19 @@ from tokenway.codec.v1 import codec_pb2_grpc as rpc
 
 from services.launcher.keys_command import create_key
 from services.shared.access import opening
+from services.shared.access.guard import Guard
+from services.shared.access.opening import Access
 from services.shared.access.quota import Quota
-from services.shared.access.quotas import Quotas
+from services.shared.access.quota_settings import QuotaSettings
 from services.shared.access.settings import SecuritySettings
+from services.shared.access.tenant_quotas import TenantQuotas
 from services.shared.bug_boundary import RETRY_KEY
 from services.shared.channel import open_channel
 from services.shared.errors import Code
 from services.shared.stream.events import Failed
 from services.shared.stream.generation import PriorityClass
 from tests.codec_bed import MODEL, Bed, BedMaker
+from tests.redis_server import RedisServer, redis_server
 from tests.scripted_engine import Script
 from tests.waiting import PATIENCE_S, until
 
@@ -47,7 +54,7 @@ class Limited:
     bed: Bed
     mine: httpx.AsyncClient
     other: httpx.AsyncClient
-    quotas: Quotas
+    quotas: TenantQuotas
     key: str
 
     @property
@@ -58,22 +65,39 @@ class Limited:
 Make = Callable[..., AbstractAsyncContextManager[Limited]]
 
 
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    with redis_server(tmp_path_factory.mktemp("redis")) as server:
+        yield server
+
+
+@pytest.fixture(params=["alone", "shared"])
+def counting(request: pytest.FixtureRequest, store: RedisServer) -> QuotaSettings:
+    """Where limits are counted."""
+    if request.param == "alone":
+        return QuotaSettings()
+    store.ask("FLUSHALL")
+    return QuotaSettings(redis_url=f"redis://{store.address}", timeout_ms=5000)
+
+
 @pytest.fixture
-def limited(beds: BedMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
-    made: list[Quotas] = []
+def limited(
+    beds: BedMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, counting: QuotaSettings
+) -> Make:
+    made: list[TenantQuotas] = []
 
-    def noted(*arguments: Any) -> Quotas:
-        made.append(Quotas(*arguments))
-        return made[-1]
+    def noted(guard: Guard, quotas: TenantQuotas) -> Access:
+        made.append(quotas)
+        return Access(guard, quotas)
 
-    monkeypatch.setattr(opening, "Quotas", noted)
+    monkeypatch.setattr(opening, "Access", noted)
 
     @asynccontextmanager
     async def make(script: Script | None = None, **limits: Any) -> AsyncIterator[Limited]:
         keys, tenants = tmp_path / "keys.json", tmp_path / "tenants.yaml"
         key, other = (create_key(keys, name, "").text for name in ("acme", "other"))
         tenants.write_text(json.dumps({"tenants": [{"tenant": "acme", **limits}]}))
-        security = SecuritySettings(keys_file=keys, tenants_file=tenants)
+        security = SecuritySettings(keys_file=keys, tenants_file=tenants, quotas=counting)
         engine = beds.engine(script or beds.says(TEXT))
         async with (
             beds.bed(engine, security=security) as bed,
@@ -180,7 +204,7 @@ async def test_tokens_that_are_expected_are_refused_when_they_are_not_there(limi
         assert (await codec.mine.post(CHAT, json=BODY | {"max_tokens": 500})).status_code == 200
         spent = codec.quota.totals.settled
         assert 0 < spent < 100
-        with codec.quota.reserve(500, 1):
+        async with codec.quotas.reserve("acme", 500, 1):
             refused = await codec.mine.post(CHAT, json=BODY | {"max_tokens": 500})
         assert refused.status_code == 429
         assert "600 tokens per minute" in refused.json()["error"]["message"]
@@ -255,7 +279,7 @@ async def test_a_thousand_streams_at_the_limit_leave_others_alone(
 
 async def test_choices_are_generations_of_their_own(limited: Make) -> None:
     async with limited(max_concurrency=2) as codec:
-        with codec.quota.reserve(1, 1):
+        async with codec.quotas.reserve("acme", 1, 1):
             answer = await codec.mine.post(CHAT, json=BODY | {"n": 2})
             assert answer.status_code == 429
         assert (await codec.mine.post(CHAT, json=BODY | {"n": 2})).status_code == 200
