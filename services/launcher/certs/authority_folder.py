@@ -57,7 +57,7 @@ def trust_next(folder: Path) -> Authority:
     if (folder / NEXT_KEY).exists():
         raise BadAuthority(f"{folder / NEXT_KEY} is there already; the next step is sign")
     following = Authority.new(beside=now.trusted)
-    write_files(folder, [_secret(NEXT_KEY, following.key), _trust(following.trusted)])
+    write_files(folder, [_trust(following.trusted), _secret(NEXT_KEY, following.key)])
     return following
 
 
