@@ -13,6 +13,7 @@ from services.shared.audit.event import AuditEvent, line_of, told_of
 from services.shared.audit.growing_file import GrowingFile
 
 QUEUE = 4096
+ENDED = "the process ended"
 
 _log = logging.getLogger(__name__)
 
@@ -35,6 +36,7 @@ class AuditFile:
         self._queue: Queue[dict[str, Any] | None] = Queue(size)
         self._thread = Thread(target=self._run, name="audit", daemon=True)
         self._counting = Lock()
+        self._is_closed = False
         self.written = 0
         self.dropped = 0
 
@@ -43,6 +45,9 @@ class AuditFile:
 
     def note(self, event: AuditEvent) -> None:
         told = told_of(self._service, event)
+        if self._is_closed:
+            self._drop(told, ENDED)
+            return
         try:
             self._queue.put_nowait(told)
         except Full:
@@ -50,6 +55,7 @@ class AuditFile:
 
     def close(self, timeout_s: float) -> None:
         """Writes what waits, for so many seconds at most; the rest is told in the log."""
+        self._is_closed = True
         with suppress(Full):
             self._queue.put(None, timeout=timeout_s)
         self._thread.join(timeout_s)
@@ -57,7 +63,7 @@ class AuditFile:
             while True:
                 left = self._queue.get_nowait()
                 if left is not None:
-                    self._drop(left, "the process ended")
+                    self._drop(left, ENDED)
 
     def _run(self) -> None:
         while (told := self._queue.get()) is not None:
