@@ -36,7 +36,7 @@ async def serve(settings: CodecSettings, stop: Stop) -> None:
         family=None if name is None else FAMILIES[name],
     )
     async with serving_codec(settings, folder, encoder) as service:
-        announce({"http": service.http, "grpc": service.grpc})
+        announce({"http": service.http, "grpc": service.grpc, **service.metrics})
         await drained(service, service.health, stop, settings.service.limits)
 
 

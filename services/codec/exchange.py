@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic, time
 
-from services.codec.request_record import Account, Listener, Outcome, RequestRecord
+from services.codec.listeners import Listeners
+from services.codec.request_figures import Door
+from services.codec.request_record import Account, Outcome, RequestRecord
 from services.shared.access.caller import ANYBODY, Caller
 from services.shared.errors import Cancelled, ServiceError
 from services.shared.span_names import Attribute
@@ -44,20 +46,20 @@ class Exchange:
 
 @contextmanager
 def exchanging(
-    door: str,
+    door: Door,
     request_id: str,
     parent: TraceContext | None,
     caller: Caller,
-    listeners: Sequence[Listener] = (),
+    listeners: Listeners,
 ) -> Iterator[Exchange]:
     """Opens the span of a request; at the end writes its line and tells the listeners.
 
     Args:
-        door: http or grpc.
+        door: where it came.
         request_id: as the caller is told.
         parent: the caller's span; None begins a trace.
         caller: whose request it is.
-        listeners: hear of it at its end.
+        listeners: hear of it.
     """
     figures: dict[str, Attribute] = {"door": door, "request_id": request_id}
     if caller.tenant is not None and caller.key_id is not None:
@@ -65,6 +67,7 @@ def exchanging(
     began_at = time()
     with span("codec.request", parent, figures) as trace:
         exchange = Exchange(request_id=request_id, trace=trace, caller=caller, figures=figures)
+        listeners.begin(door, exchange.account)
         try:
             yield exchange
         except asyncio.CancelledError:
@@ -77,9 +80,7 @@ def exchanging(
             figures |= _asked(exchange.account)
             figures["duration_ms"] = round(1000 * exchange.elapsed_s(), 1)
             _log.info("request", extra={"trace": trace, "fields": dict(figures)})
-            record = _record(exchange, door, began_at)
-            for listener in listeners:
-                listener(record)
+            listeners.end(_record(exchange, door, began_at))
 
 
 def note_error(exchange: Exchange, error: ServiceError) -> None:
@@ -99,7 +100,7 @@ def _asked(account: Account) -> dict[str, Attribute]:
     return asked
 
 
-def _record(exchange: Exchange, door: str, began_at: float) -> RequestRecord:
+def _record(exchange: Exchange, door: Door, began_at: float) -> RequestRecord:
     error = exchange.figures.get("error")
     return RequestRecord(
         request_id=exchange.request_id,

@@ -20,6 +20,7 @@ from services.codec.protocols.wire_protocol import WireProtocol
 from services.codec.rate_headers import rate_headers
 from services.codec.reception import Reception, SentAway
 from services.codec.repeats import caller_of
+from services.codec.request_figures import Door
 from services.codec.retry import Header, retry_headers
 from services.shared.access.caller import ANYBODY, Caller
 from services.shared.access.shown import Shown
@@ -98,7 +99,7 @@ class HttpBoundary:
         parent = TraceContext.given(headers.get(HEADER))
         try:
             listeners = self._reception.listeners
-            with exchanging("http", request_id, parent, admitted, listeners) as exchange:
+            with exchanging(Door.HTTP, request_id, parent, admitted, listeners) as exchange:
                 await self._named(exchange, scope, receive, send)
         except Cancelled:
             return

@@ -26,6 +26,11 @@ class HttpServer(uvicorn.Server):
         super().__init__(config)
         self.address = address
 
+    @property
+    def connections(self) -> int:
+        """Those that are open."""
+        return len(self.server_state.connections)
+
     def drain(self) -> None:
         """Takes no connection any more and closes those that are idle."""
         self.should_exit = True

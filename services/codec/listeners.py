@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import StrEnum
 
+from services.codec.request_figures import Door, RequestFigures
 from services.codec.request_record import Account, Listener, RequestRecord
-
-
-class Door(StrEnum):
-    HTTP = "http"
-    GRPC = "grpc"
 
 
 class Listeners:
@@ -18,11 +13,13 @@ class Listeners:
 
     Attributes:
         started: requests since the start, by door.
+        figures: of those that ended.
     """
 
     def __init__(self, listeners: Iterable[Listener] = ()) -> None:
         self.started = dict.fromkeys(Door, 0)
-        self._listeners = list(listeners)
+        self.figures = RequestFigures()
+        self._listeners = [self.figures.hear, *listeners]
         self._open: dict[int, tuple[Door, Account]] = {}
 
     def append(self, listener: Listener) -> None:

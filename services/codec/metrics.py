@@ -9,7 +9,7 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from services.codec.listeners import Listeners
-from services.codec.request_figures import RequestFigures
+from services.shared.access.denials import Kind
 from services.shared.metric_families import (
     counter,
     counters,
@@ -26,8 +26,7 @@ class Sources:
     """Who keeps the figures.
 
     Args:
-        listeners: know the open requests.
-        figures: of those that ended.
+        listeners: know the open requests and what became of others.
         refused_access: by cause.
         connections: of the HTTP door.
         is_router_up: what generates is there and fits.
@@ -37,8 +36,7 @@ class Sources:
     """
 
     listeners: Listeners
-    figures: RequestFigures
-    refused_access: Callable[[], Mapping[str, int]]
+    refused_access: Callable[[], Mapping[Kind, int]]
     connections: Callable[[], int]
     is_router_up: Callable[[], bool]
     is_ready: Callable[[], bool]
@@ -54,7 +52,7 @@ class CodecMetrics(Collector):
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
-        self._figures = sources.figures
+        self._figures = sources.listeners.figures
 
     def collect(self) -> Iterable[Metric]:
         yield from self._requests()

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from services.codec.listeners import Listeners
 from services.codec.open_requests import OpenRequests
 from services.codec.protocols.reply import Refusal
 from services.codec.protocols.wire_protocol import WireProtocol
 from services.codec.repeats import Repeats, Told
-from services.codec.request_record import Listener
 from services.codec.retry import spread
 from services.shared.access.caller import Caller
 from services.shared.access.guard import Denial
@@ -42,7 +42,7 @@ class Reception:
         access: knows who asks, and how much each may use.
 
     Attributes:
-        listeners: hear of each request at its end.
+        listeners: hear of each request.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Reception:
         self.open_requests = open_requests
         self.guard = access.guard
         self.quotas = access.quotas
-        self.listeners: list[Listener] = []
+        self.listeners = Listeners()
 
     def admit(
         self, shown: Shown, peer: str, request_id: str, protocol: WireProtocol
@@ -80,6 +80,7 @@ class Reception:
         told = None if refusal is None else self._repeats.early(name, type(refusal))
         if told is None:
             return None
+        self.listeners.figures.send_away(told.error)
         return SentAway(
             refusal=_in_words_of(protocol, told),
             error=told.error,
@@ -103,9 +104,7 @@ class Reception:
             self._repeats.tell(name, error, request_id)
 
     def _refusal(self, caller: Caller) -> ServiceError | None:
-        return (
-            self.open_requests.refusal() or self.quotas.refusal(caller.tenant) or self._room()
-        )
+        return self.open_requests.refusal() or self.quotas.refusal(caller.tenant) or self._room()
 
 
 def denied(denial: Denial, protocol: WireProtocol) -> SentAway:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 
-from services.codec.listeners import Door
 from services.codec.protocols.chat_completions.protocol import CHAT_COMPLETIONS
 from services.codec.protocols.completions.protocol import COMPLETIONS
 from services.codec.protocols.messages.protocol import MESSAGES
@@ -34,6 +33,11 @@ OPERATIONS = (
     OTHER,
 )
 NO_ERROR = ""
+
+
+class Door(StrEnum):
+    HTTP = "http"
+    GRPC = "grpc"
 
 
 class Operation(StrEnum):

@@ -185,7 +185,9 @@ class CodecServicer(rpc.CodecServiceServicer):
         caller = current_caller.get()
         try:
             listeners = self._reception.listeners
-            with exchanging("grpc", request_id, trace_of(context), caller, listeners) as exchange:
+            with exchanging(
+                Door.GRPC, request_id, trace_of(context), caller, listeners
+            ) as exchange:
                 exchange.figures["path"] = protocol.name
                 names = (("x-request-id", request_id), ("x-trace-id", exchange.trace.trace_id))
                 context.set_trailing_metadata(names)

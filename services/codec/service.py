@@ -13,8 +13,10 @@ from services.codec.codec import Codec, Limits
 from services.codec.engine_link import EngineLink, Identity, linked
 from services.codec.filtering.screening import Screening, screening
 from services.codec.http_routes import HttpTerms, app
-from services.codec.http_server import listening
+from services.codec.http_server import HttpServer, listening
 from services.codec.https import showing
+from services.codec.listeners import Listeners
+from services.codec.metrics import CodecMetrics, Sources
 from services.codec.open_requests import OpenRequests
 from services.codec.prompt import PromptEncoder
 from services.codec.protocols.reading import Reading
@@ -22,7 +24,6 @@ from services.codec.protocols.seal import Seal
 from services.codec.readiness import Ready, watched
 from services.codec.reception import Reception
 from services.codec.repeats import Repeats
-from services.codec.request_record import Listener
 from services.codec.request_rows import row_of
 from services.codec.rpc import CodecServicer, denied_call, register
 from services.codec.served_model import ServedModel
@@ -30,10 +31,12 @@ from services.codec.settings import CodecSettings
 from services.shared.access.opening import guarding
 from services.shared.access.rpc_guard import RpcGuard
 from services.shared.access.tenant_quotas import TenantQuotas
+from services.shared.grpc_traffic import Traffic, TrafficMeter
 from services.shared.health import Health
 from services.shared.mesh.mesh import Mesh
 from services.shared.mesh.opening import meshing
 from services.shared.model_folder import CONFIG, ModelFolder
+from services.shared.process_metrics import Process, metrics_served
 from services.shared.request_log.opening import logging_requests
 from services.shared.request_log.request_log import RequestLog
 from services.shared.server import serving
@@ -56,7 +59,8 @@ class Service:
         health: the same for the gRPC door.
         requests: those of both doors.
         give_up: ends all answers with an error.
-        listeners: hear of each request at its end.
+        metrics: where metrics are served, by its name among the doors; none without a port.
+        listeners: hear of each request.
         request_log: keeps a row of each; None where no database is named.
     """
 
@@ -66,7 +70,8 @@ class Service:
     health: Health
     requests: OpenRequests
     give_up: Callable[[], None]
-    listeners: list[Listener]
+    metrics: dict[str, str]
+    listeners: Listeners
     request_log: RequestLog | None
 
     def leave(self) -> None:
@@ -129,6 +134,7 @@ async def _doors(
         allowed_origins=server.allowed_origins,
     )
     application = app(codec, ready, reception, terms)
+    process = Process(service="codec", traffic=Traffic(), certificate_expiry=lambda: mesh.not_after)
     async with (
         showing(server.tls) as tls,
         listening(application, server.host, server.port, drain_s=LAST_WORDS_S, tls=tls) as http,
@@ -138,8 +144,14 @@ async def _doors(
             [RPC_SERVICE],
             grace_s=LAST_WORDS_S,
             credentials=mesh.door,
-            guards=[RpcGuard(reception.guard, denied_call)],
+            guards=[TrafficMeter(process.traffic), RpcGuard(reception.guard, denied_call)],
         ) as door,
+        metrics_served(
+            server.host,
+            settings.metrics.port,
+            process,
+            CodecMetrics(_sources(codec, ready, reception, http, request_log)),
+        ) as metrics,
         watched(ready, door.health),
     ):
         yield Service(
@@ -149,11 +161,34 @@ async def _doors(
             health=door.health,
             requests=requests,
             give_up=codec.give_up,
+            metrics=metrics,
             listeners=reception.listeners,
             request_log=request_log,
         )
         requests.close()
         codec.give_up()
+
+
+def _sources(
+    codec: Codec,
+    ready: Ready,
+    reception: Reception,
+    http: HttpServer,
+    request_log: RequestLog | None,
+) -> Sources:
+    return Sources(
+        listeners=reception.listeners,
+        refused_access=lambda: reception.guard.refused,
+        connections=lambda: http.connections,
+        is_router_up=lambda: codec.fault is None,
+        is_ready=lambda: ready.fault is None,
+        quota_store_up=lambda: reception.quotas.is_shared,
+        logged_rows=dict if request_log is None else lambda: _rows(request_log),
+    )
+
+
+def _rows(request_log: RequestLog) -> dict[str, int]:
+    return {"written": request_log.written, "dropped": sum(request_log.dropped.values())}
 
 
 def _identity(folder: ModelFolder, encoder: PromptEncoder) -> Identity:

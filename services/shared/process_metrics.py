@@ -17,6 +17,7 @@ from services.shared.grpc_traffic import Traffic
 from services.shared.loop_lag import LoopLag
 from services.shared.metric_families import counter, counters, gauge, gauges, histogram, histograms
 from services.shared.metrics_door import metrics_door
+from services.shared.span_export import dropped_spans
 
 Figure = Callable[[], float | None]
 """A figure as it is now; None where there is none."""
@@ -34,13 +35,11 @@ class Process:
         service: codec, router or engine.
         traffic: through its gRPC door.
         certificate_expiry: when its certificate ends, in seconds since 1970.
-        spans_dropped: those that never came to the collector.
     """
 
     service: str
     traffic: Traffic
     certificate_expiry: Figure = absent
-    spans_dropped: Figure = absent
 
 
 class ProcessMetrics(Collector):
@@ -70,21 +69,13 @@ class ProcessMetrics(Collector):
             [([str(number)], seconds) for number, seconds in enumerate(self._pauses.seconds)],
         )
         yield from traffic_metrics("tokenway_grpc", self._process.traffic)
-        yield from self._where_known()
-
-    def _where_known(self) -> Iterable[Metric]:
-        expiry, dropped = self._process.certificate_expiry(), self._process.spans_dropped()
+        yield counter("tokenway_spans_dropped", "Spans that no collector got.", dropped_spans())
+        expiry = self._process.certificate_expiry()
         if expiry is not None:
             yield gauge(
                 "tokenway_certificate_expiry_timestamp_seconds",
                 "When the certificate of the service ends.",
                 expiry,
-            )
-        if dropped is not None:
-            yield counter(
-                "tokenway_spans_dropped",
-                "Spans that were lost on the way to the collector.",
-                dropped,
             )
 
 

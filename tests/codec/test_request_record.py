@@ -10,6 +10,8 @@ import openai
 import pytest
 
 from services.codec.exchange import exchanging
+from services.codec.listeners import Listeners
+from services.codec.request_figures import Door
 from services.codec.request_record import Outcome, RequestRecord
 from services.shared.access.caller import Caller
 from services.shared.errors import InvalidRequest, Unavailable
@@ -24,7 +26,7 @@ def heard_of(error: BaseException | None, *, is_submitted: bool) -> RequestRecor
     records: list[RequestRecord] = []
     caller = Caller(tenant="acme", key_id="tw_1")
     try:
-        with exchanging("http", "r1", TRACE, caller, [records.append]) as exchange:
+        with exchanging(Door.HTTP, "r1", TRACE, caller, Listeners([records.append])) as exchange:
             exchange.account.is_submitted = is_submitted
             if error is not None:
                 raise error

@@ -14,7 +14,6 @@ from prometheus_client.registry import Collector
 from services.codec.listeners import Listeners
 from services.codec.metrics import CodecMetrics
 from services.codec.metrics import Sources as CodecSources
-from services.codec.request_figures import RequestFigures
 from services.engine.blocks import BlockPool
 from services.engine.device_metrics import DeviceMetrics
 from services.engine.generation_counts import GenerationCounts
@@ -50,16 +49,13 @@ OPEN = {"version", "device"}
 
 
 def process() -> list[Collector]:
-    told = Process(
-        service="engine", traffic=Traffic(), certificate_expiry=lambda: 1, spans_dropped=lambda: 0
-    )
+    told = Process(service="engine", traffic=Traffic(), certificate_expiry=lambda: 1)
     return [ProcessMetrics(told, LoopLag(asyncio.get_running_loop()), GcPauses())]
 
 
 def codec() -> list[Collector]:
     sources = CodecSources(
         listeners=Listeners(),
-        figures=RequestFigures(),
         refused_access=lambda: dict.fromkeys(Kind, 0),
         connections=lambda: 0,
         is_router_up=lambda: True,

@@ -27,6 +27,7 @@ class Quotas:
     ) -> None:
         self._tenants = tenants
         self._now = now
+        self.is_shared = None
         self._size = size
         self._quotas: dict[str | None, Quota] = {}
 

@@ -12,6 +12,11 @@ from services.shared.errors import ServiceError
 class TenantQuotas(Protocol):
     """Of this process alone, or shared by several. None is the tenant of who needs no key."""
 
+    @property
+    def is_shared(self) -> bool | None:
+        """Whether the store that several processes share answers; None without one."""
+        ...
+
     def of(self, tenant: str | None, /) -> Quota:
         """What is known here of a tenant: its limits, what is left, what runs."""
         ...
