@@ -17,6 +17,8 @@ FINAL_NORM = "model.norm.weight"
 LM_HEAD = "lm_head.weight"
 
 DTYPES = ("F16", "BF16", "F32")
+PICKLES = (".bin", ".ckpt", ".pickle", ".pkl", ".pt", ".pth")
+"""Ends of names of weights that are pickles, which nothing here opens."""
 
 
 def read_weights(folder: ModelFolder, config: ModelConfig) -> dict[str, torch.Tensor]:
@@ -69,7 +71,7 @@ def _layer_shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
 
 def _files(folder: ModelFolder) -> list[Path]:
     if not folder.has(WEIGHTS) and not folder.has(WEIGHTS_INDEX):
-        for path in sorted(folder.path.glob("*.bin")):
+        for path in sorted(p for p in folder.path.iterdir() if p.suffix in PICKLES):
             raise BadModelFolder(f"{path} is not read: weights must be safetensors ({WEIGHTS})")
     return folder.weight_files()
 
