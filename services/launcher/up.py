@@ -16,6 +16,7 @@ from services.launcher.certs.authority_folder import BadAuthority
 from services.launcher.dev_key import make_dev_key
 from services.launcher.environment import check_environment
 from services.launcher.fleet import Fleet
+from services.launcher.own_certificates import CERTIFICATES
 from services.launcher.plan import Plan, Program, module_of
 from services.launcher.run_file import RunFile
 from services.launcher.start_failed import StartFailed
@@ -36,7 +37,13 @@ def main(argv: Sequence[str], program: Program = module_of) -> int:
         check_environment(os.environ)
         _check(options)
         asyncio.run(_up(Plan(options=options, program=program, environ=os.environ), console))
-    except (StartFailed, BadAuthority, BadCertificates, BadConfig, BadKeyFile, OSError) as error:
+    except BadAuthority as error:
+        console.print(
+            f"tokenway up: {error}; remove {options.key_dir / CERTIFICATES}, and another "
+            "authority is made"
+        )
+        return 1
+    except (StartFailed, BadCertificates, BadConfig, BadKeyFile, OSError) as error:
         console.print(f"tokenway up: {error}")
         return 1
     except grpc.aio.AioRpcError as error:

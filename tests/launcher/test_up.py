@@ -155,7 +155,10 @@ def test_a_broken_authority_is_named(folder: Path) -> None:
     (authority / "ca.pem").write_text("broken")
     with up(folder, TOKENWAY_SECURITY__MTLS="true") as run:
         last = run.rest().splitlines()[-1]
-    assert last == f"tokenway up: {authority / 'ca.pem'} holds no certificates in PEM"
+    assert last == (
+        f"tokenway up: {authority / 'ca.pem'} holds no certificates in PEM; remove "
+        f"{authority.parent}, and another authority is made"
+    )
     assert run.process.returncode == 1
 
 

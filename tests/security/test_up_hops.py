@@ -221,6 +221,7 @@ def test_what_is_asked_goes_through_all_hops(up: UpProcess, https_ca: Path) -> N
         message = {"role": "user", "content": "hi"}
         body = {"model": model, "messages": [message], "max_tokens": 5, "ignore_eos": True}
         answer = client.post("/chat/completions", json=body)
+    assert answer.status_code == 200, answer.text
     assert answer.json()["usage"]["completion_tokens"] == 5
 
 

@@ -74,7 +74,10 @@ class Authority:
         """A certificate with a new key; it ends no later than the authority. Raises Expired."""
         now = _now()
         if self.ends <= now:
-            raise Expired(f"the authority expired on {self.ends:%Y-%m-%d %H:%M} UTC")
+            raise Expired(
+                f"the authority expired on {self.ends:%Y-%m-%d %H:%M} UTC; `tokenway certs rotate` "
+                "goes on to another"
+            )
         key = ec.generate_private_key(ec.SECP256R1())
         name = _named(f"{subject.identity.role}/{subject.identity.name}"[:64])
         issuer, serial = self.certificate.subject, x509.random_serial_number()
