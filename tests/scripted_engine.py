@@ -24,6 +24,7 @@ from services.shared.stream.events import (
     Finished,
     FinishReason,
     Logprobs,
+    Timeline,
     Tokens,
     Usage,
 )
@@ -51,6 +52,7 @@ class ScriptedEngine:
         accepts: whether generations are accepted before the first step.
         routed: why they came here, as a router says it.
         refusing, expected_wait_ms: told as load; generations that come are played all the same.
+        timeline: told of each generation that ends.
     """
 
     script: Script
@@ -60,6 +62,7 @@ class ScriptedEngine:
     routed: str = ""
     refusing: bool = False
     expected_wait_ms: int = 0
+    timeline: Timeline = field(default_factory=Timeline)
     submissions: list[Submission] = field(default_factory=list)
     cancels: list[CancelReason] = field(default_factory=list)
     state: ReplicaState = ReplicaState.READY
@@ -124,7 +127,7 @@ class ScriptedEngine:
         usage = Usage(
             prompt_tokens=prompt_tokens, cached_tokens=cached, completion_tokens=completion
         )
-        return Finished(reason=reason, usage=usage)
+        return Finished(reason=reason, usage=usage, timeline=self.timeline)
 
 
 def _logprobs(ids: list[int], top: int | None) -> Logprobs | None:
@@ -152,7 +155,9 @@ class _EngineServicer(engine_rpc.EngineServiceServicer):
 
 @asynccontextmanager
 async def serving_engine(
-    engine: ScriptedEngine, address: str = "127.0.0.1:0"
+    engine: ScriptedEngine,
+    address: str = "127.0.0.1:0",
+    credentials: grpc.ServerCredentials | None = None,
 ) -> AsyncIterator[str]:
     """Gives the address."""
 
@@ -161,7 +166,8 @@ async def serving_engine(
         servicer = _EngineServicer(engine)  # type: ignore[abstract]  # the rest is UNIMPLEMENTED
         engine_rpc.add_EngineServiceServicer_to_server(servicer, server)
 
-    async with serving(address, register, [STREAM_SERVICE, ENGINE_SERVICE], grace_s=0) as door:
+    names = [STREAM_SERVICE, ENGINE_SERVICE]
+    async with serving(address, register, names, grace_s=0, credentials=credentials) as door:
         yield door.address
 
 

@@ -20,23 +20,30 @@ from tokenway.engine.v1 import engine_pb2
 
 from services.shared.announce import announced
 from services.shared.model_folder import ModelFolder
+from services.shared.tls.identity import STREAM_NAME, Role
+from tests.mesh_bed import Certified
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 120
 
 Settings = Mapping[str, Any]
 
-DEFAULTS: Settings = {"server": {"port": 0}, "service": {"limits": {"settle_s": 0}}}
-"""A free port; and nobody who has to hear that a service leaves before it does."""
+DEFAULTS: Settings = {
+    "server": {"port": 0},
+    "service": {"limits": {"settle_s": 0}},
+    "security": {"mtls": False},
+}
+"""A free port; nobody who has to hear that a service leaves before it does; no certificates."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Service:
-    """One process; `doors` are where it listens."""
+    """One process; `doors` are where it listens, `certified` who may call it, if not everybody."""
 
     process: subprocess.Popen[str]
     doors: Mapping[str, str]
     log: Path
+    certified: Certified | None = None
 
     @property
     def grpc(self) -> str:
@@ -56,7 +63,7 @@ class Service:
 
     def describe(self) -> engine_pb2.DescribeResponse:
         """What an engine or a router says of itself."""
-        with grpc.insecure_channel(self.grpc) as channel:
+        with self._channel() as channel:
             describe = channel.unary_unary(
                 "/tokenway.engine.v1.EngineService/Describe",
                 request_serializer=engine_pb2.DescribeRequest.SerializeToString,
@@ -66,6 +73,14 @@ class Service:
                 engine_pb2.DescribeRequest(), timeout=PATIENCE_S
             )
         return described
+
+    def _channel(self) -> grpc.Channel:
+        if self.certified is None:
+            return grpc.insecure_channel(self.grpc)
+        ours = self.certified.files(Role.ADMIN)
+        credentials = grpc.ssl_channel_credentials(ours.ca, ours.key, ours.chain)
+        named = [("grpc.ssl_target_name_override", STREAM_NAME)]
+        return grpc.secure_channel(self.grpc, credentials, named)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,10 +108,14 @@ class Stack:
 
 @dataclass(frozen=True, kw_only=True)
 class Launcher:
-    """Starts services with settings files and logs in `folder`."""
+    """Starts services with settings files and logs in `folder`.
+
+    Args: certified: gives each its certificate; None starts them in the clear.
+    """
 
     folder: Path
     environ: Mapping[str, str]
+    certified: Certified | None = None
 
     @contextmanager
     def running(
@@ -104,7 +123,7 @@ class Launcher:
     ) -> Iterator[Service]:
         """A service that listens; `program` stands for `-m services.<name without its number>`."""
         config = self.folder / f"{name}.yaml"
-        config.write_text(yaml.safe_dump(merged(DEFAULTS, settings)))
+        config.write_text(yaml.safe_dump(merged(self._defaults(name), settings)))
         log = self.folder / f"{name}.log"
         program = program or ("-m", f"services.{name.rstrip('0123456789')}")
         with (
@@ -122,11 +141,17 @@ class Launcher:
                 assert process.stdout is not None
                 doors = announced(process.stdout.readline())
                 assert doors is not None, log.read_text()
-                yield Service(process=process, doors=doors, log=log)
+                yield Service(process=process, doors=doors, log=log, certified=self.certified)
                 process.terminate()
                 process.wait(PATIENCE_S)
             finally:
                 process.kill()
+
+    def _defaults(self, name: str) -> Settings:
+        if self.certified is None:
+            return DEFAULTS
+        folder = self.certified.folder(Role(name.rstrip("0123456789")), name)
+        return {**DEFAULTS, "security": {"mtls": True, "certificates": str(folder)}}
 
 
 @contextmanager
