@@ -10,10 +10,12 @@ import httpx
 import pytest
 
 from services.launcher.cache_command import main as cache
+from services.launcher.usage_command import main as usage_of
 from services.shared.model_folder import ModelFolder
 from tests.integration.stack import PATIENCE_S
 from tests.integration.up_process import UpProcess, up_process
 from tests.redis_server import wait_for
+from tests.shared.audit.noted import events_in
 
 WORDS = " ".join(f"word {number}" for number in range(300))
 
@@ -74,3 +76,20 @@ def test_what_is_switched_off_and_flushed_is_not_found(
         assert asked(up, model_folder)["prompt_tokens_details"]["cached_tokens"] == usable * 16
         assert int(told(up, capsys, "flush", "--service")["dropped_service_blocks"]) >= usable
         assert asked(up, model_folder)["prompt_tokens_details"]["cached_tokens"] == 0
+    _check_books(tmp_path, capsys)
+
+
+def _check_books(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What was done stands in the audit file, by each service, and what was asked in the log."""
+    noted = events_in(folder / "audit.jsonl")
+    assert (noted[0]["service"], noted[0]["action"]) == ("up", "key create")
+    for service in ("router", "engine"):
+        done = [(one["action"], one["what"]) for one in noted if one["service"] == service]
+        off, on, own = ("cache", "off"), ("cache", "on"), ("cache flush", "own")
+        assert done == [off, own, on, own, ("cache flush", "also of the service")]
+    assert {one["outcome"] for one in noted} == {"done"}
+    operators = [one["who"] for one in noted if one["service"] == "router"]
+    assert all(who.startswith(("spiffe://tokenway/admin/", "address:")) for who in operators)
+    assert usage_of(["--file", str(folder / "requests.db"), "--json"]) == 0
+    (dev,) = json.loads(capsys.readouterr().out)["usage"]
+    assert (dev["tenant"], dev["requests"]["finished"], dev["completion_tokens"]) == ("dev", 4, 16)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from services.shared.access.denials import OTHERS, PERIOD_S, Denials, Why
+from tests.shared.audit.noted import events_in, noting
 
 
 class ManualClock:
@@ -70,3 +72,15 @@ def test_many_addresses_fill_neither_memory_nor_log(caplog: pytest.LogCaptureFix
     assert sum(line.get("refused", 1) for line in lines if line["address"] == OTHERS) == 990
     clock.move()
     assert len(told(caplog)) == 12
+
+
+def test_the_audit_hears_the_same_as_the_log(tmp_path: Path) -> None:
+    with noting(tmp_path / "audit.jsonl") as audit:
+        denials = Denials(ManualClock(), audit)
+        for number in range(3):
+            denials.note(why(key="tw_a"), f"req-{number}")
+        denials.close()
+    once, again = events_in(tmp_path / "audit.jsonl")
+    assert (once["who"], once["address"], once["what"]) == ("key:tw_a", "10.0.0.1", "unknown key")
+    assert "times" not in once
+    assert (again["times"], again["request_id"]) == (2, "req-0")
