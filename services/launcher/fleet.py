@@ -29,13 +29,13 @@ STABLE_S = 60.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Addresses:
-    """Where the services listen, as `host:port`; `metrics` are those of the engines."""
+    """Where the services listen, as `host:port`; `metrics` by service."""
 
     http: str
     grpc: str
     router: str
     engines: tuple[str, ...]
-    metrics: tuple[str, ...]
+    metrics: Mapping[str, tuple[str, ...]]
 
 
 class Fleet:
@@ -61,7 +61,8 @@ class Fleet:
         doors = await _together(*(self._doors(engine, waits) for engine in engines))
         engine_doors = [door["grpc"] for door in doors]
         router = await self._start(self._plan.router(engine_doors))
-        router_door = (await self._doors(router, waits))["grpc"]
+        router_doors = await self._doors(router, waits)
+        router_door = router_doors["grpc"]
         codec = await self._start(self._plan.codec(router_door))
         codec_doors = await self._doors(codec, waits)
         addresses = Addresses(
@@ -69,7 +70,11 @@ class Fleet:
             grpc=codec_doors["grpc"],
             router=router_door,
             engines=tuple(engine_doors),
-            metrics=tuple(door["metrics"] for door in doors),
+            metrics={
+                "codec": (codec_doors["metrics"],),
+                "router": (router_doors["metrics"],),
+                "engine": tuple(door["metrics"] for door in doors),
+            },
         )
         ready_url = f"{self._plan.scheme}://{addresses.http}{self._plan.readiness_path()}"
         dial = self._plan.mesh.calling(STREAM_NAME).dial

@@ -39,8 +39,8 @@ HTTPS_CERTIFICATE = "TOKENWAY_SERVER__TLS__CERTIFICATE"
 SETTLE_S = "TOKENWAY_SERVICE__LIMITS__SETTLE_S"
 DRAIN_S = "TOKENWAY_SERVICE__LIMITS__DRAIN_TIMEOUT_S"
 
-METRICS_FROM_ENGINE = 300
-"""Metrics are served so many ports above the engine, where nothing else is said."""
+METRICS_ABOVE = 300
+"""Metrics are served so many ports above the service's own, where nothing else is said."""
 
 LAST_WORDS_S = 1.0
 LONGEST_DRAIN_S = 3600.0
@@ -78,8 +78,12 @@ class Plan:
         """Of the first engine and of its metrics; 0 takes free ones."""
         file, options = self._file("engine"), self.options
         port = _number(options.engine_port, _key(file, "server", "port"), 9100)
-        above = port + METRICS_FROM_ENGINE if port else 0
-        return port, _number(options.metrics_port, _key(file, "metrics", "port"), above)
+        return port, _number(options.metrics_port, self._metrics_port("engine", port))
+
+    def _metrics_port(self, service: str, port: int) -> int:
+        """Args: port: its own."""
+        above = port + METRICS_ABOVE if port else 0
+        return _number(_key(self._file(service), "metrics", "port"), above)
 
     def threads(self) -> int:
         """Threads of one engine: what was said, or its share of the cores that we may use."""
@@ -108,8 +112,13 @@ class Plan:
     def router(self, engines: Sequence[str]) -> Launch:
         """Args: addresses of the engines."""
         port = _number(self.options.router_port, _key(self._file("router"), "server", "port"), 9000)
-        environ = {SERVER_PORT: str(port), "TOKENWAY_REPLICAS": ",".join(engines)}
-        return self._launch("router", "router", environ, {"grpc": SERVER_PORT})
+        environ = {
+            SERVER_PORT: str(port),
+            METRICS_PORT: str(self._metrics_port("router", port)),
+            "TOKENWAY_REPLICAS": ",".join(engines),
+        }
+        doors = {"grpc": SERVER_PORT, "metrics": METRICS_PORT}
+        return self._launch("router", "router", environ, doors)
 
     def codec(self, router: str) -> Launch:
         """Args: address of the router."""
@@ -119,12 +128,14 @@ class Plan:
         environ = {
             SERVER_PORT: str(http),
             GRPC_PORT: str(grpc),
+            METRICS_PORT: str(self._metrics_port("codec", http)),
             MODEL_PATH: str(self.options.model),
             "TOKENWAY_INFERENCE_ENGINE__ENDPOINT": router,
         }
         if self.asks_for_dev_key:
             environ[f"{SECURITY}KEYS_FILE"] = str(self.options.key_dir / KEYS)
-        return self._launch("codec", "codec", environ, {"http": SERVER_PORT, "grpc": GRPC_PORT})
+        doors = {"http": SERVER_PORT, "grpc": GRPC_PORT, "metrics": METRICS_PORT}
+        return self._launch("codec", "codec", environ, doors)
 
     @property
     def asks_for_dev_key(self) -> bool:

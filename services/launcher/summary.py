@@ -42,11 +42,16 @@ async def summary(addresses: Addresses, plan: Plan) -> str:
         f"threads  {plan.threads()} per engine, {_engines(plan.options)}",
         f"mesh     {_mesh(mesh)}",
         f"ports    http {addresses.http}, grpc {addresses.grpc}, router {addresses.router}, "
-        f"engine {', '.join(addresses.engines)}, metrics {', '.join(addresses.metrics)}",
+        f"engine {', '.join(addresses.engines)}",
+        f"metrics  {_metrics(addresses)}",
     ]
     return "\n".join(
         [*lines, "", _request(f"{plan.scheme}://{addresses.http}", engine.model, _key_file(plan))]
     )
+
+
+def _metrics(addresses: Addresses) -> str:
+    return ", ".join(f"{name} {', '.join(doors)}" for name, doors in addresses.metrics.items())
 
 
 def _engines(options: UpOptions) -> str:

@@ -21,7 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 async def serve(settings: RouterSettings, stop: Stop) -> None:
     """Serves until it is asked to stop, then drains."""
     async with routing(settings) as router:
-        announce({"grpc": router.address})
+        announce({"grpc": router.address, **router.metrics})
         await drained(router.relay, router.health, stop, settings.service.limits)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from random import SystemRandom
 
 import grpc
+from prometheus_client.registry import Collector
 from tokenway.engine.v1 import engine_pb2_grpc
 from tokenway.router.v1 import router_pb2_grpc
 from tokenway.stream.v1 import stream_pb2_grpc
@@ -23,16 +24,20 @@ from services.router.connections.membership import Membership
 from services.router.fleet.fleet import Fleet
 from services.router.fleet.fleet_rules import FleetRules
 from services.router.fleet.watch import watching
+from services.router.fleet_metrics import FleetMetrics
 from services.router.journal import SpanJournal
+from services.router.metrics import RouterMetrics, Sources
 from services.router.operations import Operations
 from services.router.relay.relay import Relay
 from services.router.relay.retry_budget import RetryBudget
 from services.router.rpc import FleetServicer
 from services.router.servicer import NAME, RouterServicer
 from services.router.settings import RouterSettings
+from services.shared.grpc_traffic import Traffic, TrafficMeter
 from services.shared.health import Health, Readiness
 from services.shared.mesh.mesh import Mesh
 from services.shared.mesh.opening import meshing
+from services.shared.process_metrics import Process, metrics_served
 from services.shared.server import serving
 from services.shared.stream.servicer import TokenStreamServicer
 from services.shared.tasks import Tasks
@@ -50,6 +55,7 @@ class Router:
     """A router that serves."""
 
     address: str
+    metrics: dict[str, str]
     relay: Relay
     fleet: Fleet
     health: Health
@@ -71,6 +77,9 @@ async def routing(settings: RouterSettings) -> AsyncIterator[Router]:
         mesh = await stack.enter_async_context(meshing(security, Role.ROUTER, server.host))
         guards = await stack.enter_async_context(callers_of(security, mesh, server.host))
         parts = _parts(settings, mesh, changed.set)
+        process = Process(
+            service="router", traffic=Traffic(), certificate_expiry=lambda: mesh.not_after
+        )
         door = await stack.enter_async_context(
             serving(
                 server.address,
@@ -78,14 +87,23 @@ async def routing(settings: RouterSettings) -> AsyncIterator[Router]:
                 SERVICES,
                 grace_s=LAST_FRAME_S,
                 credentials=mesh.server,
-                guards=guards,
+                guards=[TrafficMeter(process.traffic), *guards],
             )
+        )
+        metrics = await stack.enter_async_context(
+            metrics_served(server.host, settings.metrics.port, process, *parts.collectors)
         )
         await stack.enter_async_context(parts.membership.kept())
         stack.enter_context(watching(parts.fleet, clock))
         tasks = await stack.enter_async_context(Tasks(_crashed))
         tasks.start("readiness", _readiness(changed, parts, door.health))
-        yield Router(address=door.address, relay=parts.relay, fleet=parts.fleet, health=door.health)
+        yield Router(
+            address=door.address,
+            metrics=metrics,
+            relay=parts.relay,
+            fleet=parts.fleet,
+            health=door.health,
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,6 +114,7 @@ class _Parts:
     relay: Relay
     membership: Membership
     operations: Operations
+    collectors: Sequence[Collector]
 
     def register(self, server: grpc.aio.Server) -> None:
         fleet = FleetServicer(self.relay, self.fleet, self.membership)
@@ -137,7 +156,14 @@ def _parts(settings: RouterSettings, mesh: Mesh, on_change: Callable[[], None]) 
     operations = Operations(
         fleet=fleet, admission=admission, balancer=balancer, links=links, relay=relay
     )
-    return _Parts(fleet=fleet, relay=relay, membership=membership, operations=operations)
+    sources = Sources(relay=relay, admission=admission, balancer=balancer, budget=budget)
+    return _Parts(
+        fleet=fleet,
+        relay=relay,
+        membership=membership,
+        operations=operations,
+        collectors=(RouterMetrics(sources), FleetMetrics(fleet, clock, membership.traffic)),
+    )
 
 
 def _crashed(name: str, _: Exception) -> None:

@@ -44,10 +44,16 @@ class UpProcess:
         return line
 
     def address(self, door: str) -> str:
-        """`host:port` of http, grpc or router, and of the first engine or metrics."""
+        """`host:port` of http, grpc or router, and of the first engine."""
         found = re.search(rf"\b{door} ([\d.]+:\d+)", self.line("ports"))
         assert found is not None
         return found[1]
+
+    def metrics(self, service: str) -> list[str]:
+        """`host:port` of the metrics of codec or router, or of all engines."""
+        found = re.search(rf"\b{service} ((?:[\d.]+:\d+(?:, )?)+)", self.line("metrics"))
+        assert found is not None
+        return [door for door in found[1].split(", ") if door]
 
 
 @contextmanager

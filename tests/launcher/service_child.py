@@ -105,8 +105,7 @@ async def run() -> None:
     async with listens as door:
         with http_door(doors):
             event("started", os.getpid(), door.address, *replicas)
-            if SERVICE == "engine":
-                doors["metrics"] = f"127.0.0.1:{os.environ['TOKENWAY_METRICS__PORT']}"
+            doors["metrics"] = f"127.0.0.1:{os.environ['TOKENWAY_METRICS__PORT']}"
             announce(doors | {"grpc": door.address})
             if os.environ.get("FAIL_LATE") == SERVICE:
                 raise RuntimeError("the weights burnt")

@@ -37,7 +37,7 @@ def test_the_default_ports_are_those_of_the_documents() -> None:
     assert codec["TOKENWAY_INFERENCE_ENGINE__ENDPOINT"] == "127.0.0.1:9000"
 
 
-def test_metrics_are_served_above_the_engines_ports_unless_somebody_says_where(
+def test_metrics_are_served_above_a_services_ports_unless_somebody_says_where(
     config_dir: Path,
 ) -> None:
     metrics = "TOKENWAY_METRICS__PORT"
@@ -50,6 +50,11 @@ def test_metrics_are_served_above_the_engines_ports_unless_somebody_says_where(
     assert plan("--config-dir", str(config_dir)).engine(1).environ[metrics] == "7401"
     again = plan("--engine-port", "0").engine(0).at({"metrics": "127.0.0.1:4001"})
     assert again.environ[metrics] == "4001"
+    assert plan().router([]).environ[metrics] == "9300"
+    assert plan("--router-port", "0").router([]).environ[metrics] == "0"
+    assert plan().codec("").environ[metrics] == "8380"
+    (config_dir / "router.yaml").write_text("metrics: {port: 7500}\n")
+    assert plan("--config-dir", str(config_dir)).router([]).environ[metrics] == "7500"
 
 
 def test_engines_share_what_they_computed_unless_somebody_says_how(config_dir: Path) -> None:

@@ -29,8 +29,9 @@ def up(model_folder: ModelFolder, tmp_path: Path) -> Iterator[UpProcess]:
 
 
 def test_all_that_listens_is_what_was_told_and_is_on_loopback(up: UpProcess) -> None:
-    told = set(re.findall(r"127\.0\.0\.1:\d+", up.line("ports")))
-    assert len(told) == 7
+    lines = up.line("ports") + up.line("metrics")
+    told = set(re.findall(r"127\.0\.0\.1:\d+", lines))
+    assert len(told) == 9
     assert listeners(up.process.pid) == told
 
 

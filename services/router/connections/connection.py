@@ -17,6 +17,7 @@ from services.router.fleet.replica import Replica
 from services.router.replica_spec import ReplicaSpec
 from services.router.replica_wire import role_from
 from services.router.status import Identity
+from services.shared.grpc_traffic import Traffic
 from services.shared.stream.client_session import ClientSession
 from services.shared.stream.load import Load
 from services.shared.tls.way import Way
@@ -36,7 +37,9 @@ class Connection:
         description: as last told; None while the session is down.
     """
 
-    def __init__(self, spec: ReplicaSpec, fleet: Fleet, cache: CacheSwitch, way: Way) -> None:
+    def __init__(
+        self, spec: ReplicaSpec, fleet: Fleet, cache: CacheSwitch, way: Way, traffic: Traffic
+    ) -> None:
         self.address = address = spec.address
         self.description: pb.DescribeResponse | None = None
         self.cache = CacheFollower(cache, lambda: self.engine, address)
@@ -46,6 +49,7 @@ class Connection:
             self._tell_load,
             on_blocks=partial(fleet.tell_blocks, address),
             on_fault=partial(fleet.tell_fault, address),
+            traffic=traffic,
         )
         self._cuttable = Cuttable(self._session.run)
         self._fleet = fleet

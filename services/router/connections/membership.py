@@ -12,6 +12,7 @@ from services.router.connections.connection import Connection
 from services.router.connections.discovery import Discovery
 from services.router.fleet.fleet import Fleet
 from services.router.replica_spec import ReplicaSpec
+from services.shared.grpc_traffic import Traffic
 from services.shared.tasks import Tasks
 from services.shared.tls.way import Way
 
@@ -31,11 +32,13 @@ class Membership:
     Attributes:
         connections: by address.
         cache: what is wanted of all replicas' service cache.
+        traffic: of the sessions with all of them.
     """
 
     def __init__(self, fleet: Fleet, discovery: Discovery, interval_s: float, way: Way) -> None:
         self.connections: dict[str, Connection] = {}
         self.cache = CacheSwitch()
+        self.traffic = Traffic()
         self._fleet = fleet
         self._discovery = discovery
         self._interval_s = interval_s
@@ -74,7 +77,7 @@ class Membership:
         before = self._named.get(address)
         if address not in self.connections:
             _log.info("%s is a replica now", address)
-            connection = Connection(spec, self._fleet, self.cache, self._way)
+            connection = Connection(spec, self._fleet, self.cache, self._way, self.traffic)
             self.connections[address] = connection
             self._runs[address] = self._tasks.start(address, connection.run())
         elif before is None:  # it was on its way out

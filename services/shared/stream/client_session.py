@@ -11,6 +11,7 @@ from typing import Any
 import grpc
 
 from services.shared.errors import InvalidRequest, Unavailable
+from services.shared.grpc_traffic import Traffic
 from services.shared.stream.blocks import BlockEvents, BlockSink
 from services.shared.stream.events import Cancel
 from services.shared.stream.load import Load, ReplicaState
@@ -42,6 +43,7 @@ class ClientSession:
         on_load: told each load that comes, and None when the session goes down.
         on_fault: told of a breach of the protocol that no generation bears.
         on_blocks: told which blocks the server can find, without gap; None asks for none.
+        traffic: counts what goes over the session.
     """
 
     def __init__(
@@ -51,12 +53,14 @@ class ClientSession:
         on_load: Callable[[Load | None], None] = lambda _: None,
         on_fault: Callable[[str], None] = lambda _: None,
         on_blocks: BlockSink | None = None,
+        traffic: Traffic | None = None,
     ) -> None:
         self.name = address
         self._way = way
         self._on_load = on_load
         self._on_fault = on_fault
         self._on_blocks = on_blocks
+        self._traffic = traffic or Traffic()
         self._told = ""
         self._leaving: set[asyncio.Task[None]] = set()
         self._version = way.version
@@ -160,13 +164,13 @@ class ClientSession:
         self._watch_blocks()
 
     def _dialled(self) -> SessionLine:
-        return SessionLine(self._way.dial(self.name), self.name, self)
+        return SessionLine(self._way.dial(self.name), self.name, self, self._traffic)
 
     def _again(self) -> SessionLine:
         """A line for the next session, over the same channel while that may be used."""
         ended = self._line
         if self._version == self._way.version:
-            return SessionLine(ended.channel, self.name, self)
+            return SessionLine(ended.channel, self.name, self, self._traffic)
         self._leave(_closed(ended.channel))
         self._version = self._way.version
         return self._dialled()

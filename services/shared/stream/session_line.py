@@ -8,9 +8,9 @@ from typing import Protocol
 
 import grpc
 from tokenway.stream.v1 import stream_pb2 as pb
-from tokenway.stream.v1 import stream_pb2_grpc as rpc
 
 from services.shared.errors import Code, InvalidRequest
+from services.shared.grpc_traffic import Traffic
 from services.shared.stream.block_reader import BlockReader
 from services.shared.stream.block_wire import blocks_from
 from services.shared.stream.blocks import BlockEvents
@@ -25,6 +25,7 @@ from services.shared.stream.source import Submission
 
 LOST = Failed(code=Code.UNAVAILABLE, message="the session to the replica ended", retryable=True)
 
+_SESSION = "/tokenway.stream.v1.TokenStreamService/Session"
 _WATCH_BLOCKS = pb.SessionRequest(watch_blocks=pb.WatchBlocks())
 
 Ended = grpc.aio.AioRpcError | InvalidRequest
@@ -53,6 +54,7 @@ class SessionLine:
         channel: stays open while the line runs.
         name: names the server.
         listener: hears of what is common to all generations.
+        traffic: counts what goes over it.
 
     Attributes:
         load: as last told; None before the first and after the end.
@@ -60,8 +62,11 @@ class SessionLine:
         is_quiet: while it carries no generation.
     """
 
-    def __init__(self, channel: grpc.aio.Channel, name: str, listener: Listener) -> None:
+    def __init__(
+        self, channel: grpc.aio.Channel, name: str, listener: Listener, traffic: Traffic
+    ) -> None:
         self.channel = channel
+        self._traffic = traffic
         self.load: Load | None = None
         self.is_up = asyncio.Event()
         self.is_quiet = asyncio.Event()
@@ -95,7 +100,12 @@ class SessionLine:
 
     async def run(self) -> None:
         """Returns when the line has ended; what ran on it then has failed."""
-        call = rpc.TokenStreamServiceStub(self.channel).Session(aiter(self._commands))
+        session = self.channel.stream_stream(
+            _SESSION,
+            request_serializer=self._traffic.packing(pb.SessionRequest.SerializeToString),
+            response_deserializer=self._traffic.unpacking(pb.SessionResponse.FromString),
+        )
+        call = session(aiter(self._commands))
         try:
             async for response in call:
                 self._receive(response)
