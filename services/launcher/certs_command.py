@@ -9,8 +9,6 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 
-from rich.console import Console
-
 from services.launcher.certs.authority import Expired
 from services.launcher.certs.authority_folder import (
     STEPS,
@@ -21,6 +19,7 @@ from services.launcher.certs.authority_folder import (
 from services.launcher.certs.certificate_table import certificate_table, json_of, shown
 from services.launcher.certs.issued import LIFE, RENEWED, issue, keep_issued
 from services.launcher.certs.subject import Subject, subject
+from services.launcher.terminal import show
 from services.shared.tls.identity import Role
 
 LEAST_WIDTH = 120
@@ -69,9 +68,7 @@ def _show(arguments: argparse.Namespace) -> None:
     if arguments.json:
         sys.stdout.write(json.dumps(json_of(certificates), indent=2) + "\n")
         return
-    console = Console(highlight=False, markup=False)
-    console.width = max(console.width, LEAST_WIDTH)
-    console.print(certificate_table(certificates))
+    show(certificate_table(certificates), LEAST_WIDTH)
 
 
 def _say(text: str) -> None:

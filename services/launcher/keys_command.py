@@ -11,11 +11,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
 from services.launcher.books import AUDIT_FILE
 from services.launcher.local_audit import audit_file, note_here
+from services.launcher.terminal import show
 from services.launcher.time_span import time_span
 from services.shared.access.api_key import ApiKey, digest_of
 from services.shared.access.key_file import BadKeyFile, changing_keys, read_keys
@@ -93,9 +93,7 @@ def _list(arguments: argparse.Namespace) -> str:
         expires = "never" if record.expires is None else _day(record.expires)
         row = (record.key_id, record.tenant, record.name, _day(record.created), expires)
         table.add_row(*row, _state(record))
-    console = Console(highlight=False, markup=False)
-    console.width = max(console.width, LEAST_WIDTH)
-    console.print(table)
+    show(table, LEAST_WIDTH)
     return ""
 
 

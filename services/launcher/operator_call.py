@@ -11,16 +11,18 @@ from typing import Generic, TypeVar
 import grpc
 from google.protobuf.json_format import MessageToJson
 from google.protobuf.message import Message
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 
 from services.launcher.no_answer import why_no_answer
 from services.launcher.own_certificates import Calling
+from services.launcher.terminal import show
+from services.shared.plain_text import plain
 from services.shared.tls.certificate_files import BadCertificates
 
 DEFAULT_AT = "127.0.0.1:9000"
 TIMEOUT_S = 10.0
 LEAST_WIDTH = 160
-"""A narrower terminal breaks lines, rather than that we cut what stands in them."""
+MAX_FAULT = 2000
 
 _READY = grpc.ChannelConnectivity.READY
 _FAILED = (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.SHUTDOWN)
@@ -65,9 +67,7 @@ class OperatorCall(Generic[Answer]):
         if as_json:
             sys.stdout.write(self.json(answer) + "\n")
         else:
-            console = Console(highlight=False, markup=False)
-            console.width = max(console.width, LEAST_WIDTH)
-            console.print(self.render(answer))
+            show(self.render(answer), LEAST_WIDTH)
         return 0
 
     async def _asked(self, at: str) -> Answer:
@@ -76,7 +76,7 @@ class OperatorCall(Generic[Answer]):
             return await self.ask(channel)
 
     def _failed(self, fault: str) -> int:
-        sys.stderr.write(f"{self.program}: {fault}\n")
+        sys.stderr.write(f"{self.program}: {plain(fault, MAX_FAULT)}\n")
         return 1
 
     def _fault(self, error: grpc.aio.AioRpcError, at: str) -> str:

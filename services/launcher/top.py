@@ -16,6 +16,7 @@ from tokenway.router.v1 import router_pb2_grpc as rpc
 
 from services.launcher.operator_call import DEFAULT_AT, TIMEOUT_S, OperatorCall, json_of
 from services.launcher.own_certificates import Calling, add_certificates, own_certificates
+from services.launcher.terminal import Harmless
 from services.launcher.top_view import Moment, top_view
 from services.shared.bounds import within
 from services.shared.tls.identity import Role, server_name
@@ -53,7 +54,7 @@ async def _watch(stub: rpc.RouterServiceStub, console: Console, interval_s: floa
     now, before, fault = await _moment(stub), None, None
     with Live(console=console, screen=True, auto_refresh=False) as live:
         while True:
-            live.update(top_view(now, before, fault), refresh=True)
+            live.update(Harmless(top_view(now, before, fault)), refresh=True)
             await asyncio.sleep(interval_s)
             try:
                 now, before, fault = await _moment(stub), now, None

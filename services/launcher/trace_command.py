@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict
 
-from rich.console import Console
-
+from services.launcher.terminal import show
 from services.launcher.trace_view import trace_view
 from services.launcher.usage_command import LEAST_WIDTH, MAX_FAULT, log_arguments, log_settings
 from services.shared.config import BadConfig
@@ -39,10 +38,8 @@ def main(argv: Sequence[str]) -> int:
     if arguments.json:
         sys.stdout.write(json.dumps([asdict(row) for row in found], indent=2) + "\n")
         return 0
-    console = Console(highlight=False, markup=False)
-    console.width = max(console.width, LEAST_WIDTH)
     for row in found:
-        console.print(trace_view(row))
+        show(trace_view(row), LEAST_WIDTH)
     return 0
 
 

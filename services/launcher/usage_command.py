@@ -10,10 +10,9 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rich.console import Console
-
 from services.launcher.books import REQUEST_LOG_URL, REQUESTS
 from services.launcher.prices import read_prices
+from services.launcher.terminal import show
 from services.launcher.time_span import time_span
 from services.launcher.up_options import DEFAULT_KEYS
 from services.launcher.usage import usages
@@ -46,9 +45,7 @@ def main(argv: Sequence[str]) -> int:
     if arguments.json:
         sys.stdout.write(usage_json(groups, total, arguments.by, prices) + "\n")
         return 0
-    console = Console(highlight=False, markup=False)
-    console.width = max(console.width, LEAST_WIDTH)
-    console.print(usage_table(groups, total, arguments.by, prices))
+    show(usage_table(groups, total, arguments.by, prices), LEAST_WIDTH)
     return 0
 
 
