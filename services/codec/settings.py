@@ -120,6 +120,7 @@ class ServiceSettings:
     heartbeat_seconds: float = 10.0
     images: Images = Images.REJECT
     seal_key: str | None = field(default=None, repr=False)
+    content_filter: ContentFilterSettings = field(default_factory=ContentFilterSettings)
 
     def __post_init__(self) -> None:
         at_least("piece_cache", self.piece_cache, 0)
@@ -138,6 +139,5 @@ class CodecSettings:
     security: SecuritySettings = field(default_factory=SecuritySettings)
     request_log: RequestLogSettings = field(default_factory=RequestLogSettings)
     health: HealthSettings = field(default_factory=HealthSettings)
-    content_filter: ContentFilterSettings = field(default_factory=ContentFilterSettings)
     metrics: MetricsSettings = field(default_factory=MetricsSettings)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
