@@ -31,6 +31,7 @@ MODULES = (
     "prefill_hop",
     "spinning",
     "overload",
+    "quotas",
     "trust_cost",
 )
 

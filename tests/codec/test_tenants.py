@@ -262,18 +262,20 @@ async def test_a_thousand_streams_at_the_limit_leave_others_alone(
     async with limited(lambda _: [ids, go_on], max_concurrency=2) as codec:
         running = [asyncio.ensure_future(codec.mine.post(CHAT, json=BODY)) for _ in range(2)]
         await until(lambda: codec.quota.running == 2)
-        for _ in range(10):
-            more = await asyncio.gather(
-                *(codec.mine.post(CHAT, json=BODY | {"stream": True}) for _ in range(100))
-            )
+        others = []
+        for at in range(10):
+            body, path = BODY | {"stream": True}, (CHAT, MESSAGES)[at % 2]
+            batch = [asyncio.ensure_future(codec.mine.post(path, json=body)) for _ in range(100)]
+            others.append(asyncio.ensure_future(codec.other.post(CHAT, json=BODY)))
+            # It is taken while all of them come.
+            await until(lambda: len(codec.bed.engine.generations) == 2 + len(others))
+            more = await asyncio.gather(*batch)
             assert {answer.status_code for answer in more} == {429}
-        assert "2 generations at a time" in more[0].json()["error"]["message"]
-        assert int(more[0].headers["retry-after"]) >= 1
-        other = asyncio.ensure_future(codec.other.post(CHAT, json=BODY))
-        await until(lambda: len(codec.bed.engine.generations) == 3)
+            assert "2 generations at a time" in more[0].json()["error"]["message"]
+            assert int(more[0].headers["retry-after"]) >= 1
         go_on.set()
-        answers = [await answer for answer in (*running, other)]
-        assert [answer.status_code for answer in answers] == [200] * 3
+        answers = [await answer for answer in (*running, *others)]
+        assert [answer.status_code for answer in answers] == [200] * 12
         assert settled(codec.quota)
 
 
