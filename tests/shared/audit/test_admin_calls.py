@@ -13,6 +13,7 @@ import pytest
 from tokenway.engine.v1 import engine_pb2, engine_pb2_grpc
 from tokenway.router.v1 import router_pb2, router_pb2_grpc
 
+from services.launcher.keys_command import create_key
 from services.router.app import routing
 from services.router.replica_spec import ReplicaSpec
 from services.router.settings import RouterSettings
@@ -128,24 +129,28 @@ async def test_without_certificates_the_address_is_who_it_was(path: Path) -> Non
     )
 
 
-async def test_a_router_notes_what_was_done_to_its_replicas(path: Path) -> None:
+@asynccontextmanager
+async def operated(security: SecuritySettings) -> AsyncIterator[tuple[Any, str]]:
+    """A router's operating methods, and the address of its replica."""
     async with servers(ScriptedEngine()) as fleet:
         (name,) = fleet.addresses
         settings = RouterSettings(
-            replicas=(ReplicaSpec.parse(name),),
-            server=ServerSettings(port=0),
-            security=SecuritySettings(audit_file=path),
+            replicas=(ReplicaSpec.parse(name),), server=ServerSettings(port=0), security=security
         )
         async with routing(settings) as router, open_channel(router.address) as channel:
             await until(router.fleet.ready)
-            stub: Any = router_pb2_grpc.RouterServiceStub(channel)
-            drain, bad = router_pb2.DrainReplicaRequest, "no\nsuch\x1b[31m"
-            await ask(stub.DrainReplica, drain(address=name))
-            await ask(stub.DrainReplica, drain(address=name, undo=True))
-            await ask(stub.SetWeight, router_pb2.SetWeightRequest(address=name, weight=0.5))
-            await ask(stub.Disconnect, router_pb2.DisconnectRequest(address=name, duration_ms=1))
-            await ask(stub.DrainReplica, drain(address=bad))
-            await ask(stub.ListReplicas, router_pb2.ListReplicasRequest())
+            yield router_pb2_grpc.RouterServiceStub(channel), name
+
+
+async def test_a_router_notes_what_was_done_to_its_replicas(path: Path) -> None:
+    async with operated(SecuritySettings(audit_file=path)) as (stub, name):
+        drain, bad = router_pb2.DrainReplicaRequest, "no\nsuch\x1b[31m"
+        await ask(stub.DrainReplica, drain(address=name))
+        await ask(stub.DrainReplica, drain(address=name, undo=True))
+        await ask(stub.SetWeight, router_pb2.SetWeightRequest(address=name, weight=0.5))
+        await ask(stub.Disconnect, router_pb2.DisconnectRequest(address=name, duration_ms=1))
+        await ask(stub.DrainReplica, drain(address=bad))
+        await ask(stub.ListReplicas, router_pb2.ListReplicasRequest())
     assert [(one["action"], one["what"], one["outcome"]) for one in events_in(path)] == [
         ("drain", name, "done"),
         ("undrain", name, "done"),
@@ -153,3 +158,17 @@ async def test_a_router_notes_what_was_done_to_its_replicas(path: Path) -> None:
         ("disconnect", f"{name} for 1 ms", "done"),
         ("drain", r"no\nsuch\x1b[31m", "NotFound"),
     ]
+
+
+async def test_a_key_says_who_it_was_and_who_has_none_does_nothing(
+    tmp_path: Path, path: Path
+) -> None:
+    keys = tmp_path / "keys.json"
+    key = create_key(keys, "acme", "")
+    request = router_pb2.DrainReplicaRequest(address="a:1")
+    async with operated(SecuritySettings(keys_file=keys, audit_file=path)) as (stub, _):
+        await ask(stub.DrainReplica, request, (("x-api-key", key.text),))
+        await ask(stub.DrainReplica, request)
+    deed, refused = events_in(path)
+    assert (deed["who"], deed["what"], deed["outcome"]) == (f"key:{key.key_id}", "a:1", "NotFound")
+    assert (refused["action"], refused["what"]) == ("access", "no key")
