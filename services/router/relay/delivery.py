@@ -14,6 +14,7 @@ class Delivery:
     """One output, whichever replicas it comes from. Times are on the router's clock.
 
     Attributes:
+        began_at: when it came.
         ids: the tokens that were delivered, without those that the caller knew before.
         accepted: as the caller was told; None until then.
         version: the model version of its tokens; None until it was accepted.
@@ -21,18 +22,18 @@ class Delivery:
 
     __slots__ = (
         "_accepted_at",
-        "_began_at",
         "_first_at",
         "_generation",
         "_prefilled",
         "accepted",
+        "began_at",
         "ids",
         "version",
     )
 
     def __init__(self, generation: Generation, now: float) -> None:
         self._generation = generation
-        self._began_at = now
+        self.began_at = now
         self._accepted_at = self._first_at = now
         self.ids = array("I")
         self.accepted: Accepted | None = None
@@ -120,7 +121,7 @@ class Delivery:
             return last
         usage = replace(last.usage, cached_tokens=self.accepted.cached_tokens.total)
         timeline = Timeline(
-            queued_us=_us(self._accepted_at - self._began_at),
+            queued_us=_us(self._accepted_at - self.began_at),
             prefill_us=_us(self._first_at - self._accepted_at),
             decode_us=_us(now - self._first_at),
             preemptions=last.timeline.preemptions,
@@ -131,7 +132,7 @@ class Delivery:
 
     def queued(self, end: Finished, sent_at: float) -> Finished:
         """The end with the time before the generation was sent to its only replica."""
-        waited_us = _us(sent_at - self._began_at)
+        waited_us = _us(sent_at - self.began_at)
         if not waited_us:
             return end
         timeline = replace(end.timeline, queued_us=end.timeline.queued_us + waited_us)

@@ -61,6 +61,27 @@ class RelayFigures:
         self.prefills = dict.fromkeys(PrefillEnd, 0)
         self.relayed_tokens = 0
 
+    def leg(self, cause: LegCause, waited_s: float, *, again: bool) -> None:
+        """A generation is sent to a replica.
+
+        Args:
+            cause: why.
+            waited_s: since it came.
+            again: it had been accepted before.
+        """
+        self.legs[cause] += 1
+        self.continuations += again
+        if cause is LegCause.NEW:
+            self.queue_seconds.note(waited_s)
+
+    def end(self, end: str, *, had_place: bool) -> None:
+        """A generation has ended; see `Outcome.end`."""
+        kind, _, why = end.partition(": ")
+        if kind == "failed":
+            self.fail(Code[why.upper()], had_place=had_place)
+        else:
+            self.ended[End.CANCELLED if kind == "cancelled" else End.FINISHED] += 1
+
     def fail(self, code: Code, *, had_place: bool) -> None:
         """A generation ended with an error."""
         end = End.FAILED if had_place else End.REFUSED

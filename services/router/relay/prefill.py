@@ -7,6 +7,7 @@ from functools import partial
 
 from services.router.balancing.balancer import Decision
 from services.router.demand import Demand
+from services.router.relay.figures import PrefillEnd
 from services.router.relay.leg import Leg
 from services.router.relay.outcome import Destination, Entry
 from services.router.relay.surroundings import Surroundings
@@ -60,7 +61,7 @@ class Prefill:
     def stop(self, reason: CancelReason) -> None:
         """Nobody waits for it any more; what was computed stays cached."""
         if not self._is_over:
-            self._is_over = True
+            self._end(PrefillEnd.STOPPED)
             self._leg.give_up(reason)
 
     def _receive(self, event: Event) -> None:
@@ -69,13 +70,17 @@ class Prefill:
         if isinstance(event, Accepted):
             self._for.prefilled_from = event.cached_tokens.total
         elif isinstance(event, Finished):
-            self._is_over = True
+            self._end(PrefillEnd.FINISHED)
             now = self._around.clock.time()
             self._leg.begin(now)
             self._leg.finish(now)
             self._around.admission.pump()
         elif isinstance(event, Failed):
-            self._is_over = True
+            self._end(PrefillEnd.FAILED)
             self._leg.fail(self._around.clock.time(), event)
             self._for.lose_prefill()
             self._around.admission.pump()
+
+    def _end(self, end: PrefillEnd) -> None:
+        self._is_over = True
+        self._around.figures.prefills[end] += 1

@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import partial
 
 from services.router.balancing.balancer import Decision
-from services.router.clock import Timer
 from services.router.demand import Demand, demand_of
+from services.router.relay.deadline import Deadline
 from services.router.relay.delivery import Delivery
 from services.router.relay.giving_up import given_up, without_place
 from services.router.relay.leg import Leg
@@ -51,8 +51,7 @@ class Relayed:
         "_on_end",
         "_setbacks",
         "_sink",
-        "_timeout_ms",
-        "_timer",
+        "_until",
         "deadline",
         "demand",
     )
@@ -68,13 +67,12 @@ class Relayed:
         self._delivery = Delivery(generation, now)
         self._ids = self._delivery.ids
         self._legs = self._continuations = 0
-        self._setbacks = Setbacks()
+        self._setbacks = Setbacks(around.figures)
         self._leg: Leg | None = None
         self._last: Leg | None = None
         self._moving = False
-        self._timer: Timer | None = None
-        self._timeout_ms = generation.quality_of_service.timeout_ms
-        self.deadline = None if self._timeout_ms is None else now + self._timeout_ms / 1000
+        self._until = Deadline(generation.quality_of_service.timeout_ms, around.clock)
+        self.deadline = self._until.at
         self.demand: Demand = demand_of(generation, around.fleet.rules.long_prompt_tokens)
 
     @property
@@ -96,8 +94,7 @@ class Relayed:
             raise
         self._await_place()
         self._around.budget.earn()
-        if self.deadline is not None:
-            self._timer = self._around.clock.call_at(self.deadline, self._expire)
+        self._until.watch(self._expire)
 
     def go(self, decision: Decision) -> None:
         """Sends what is left of the generation to the chosen replica."""
@@ -107,22 +104,29 @@ class Relayed:
             self._setbacks.left(self._leg)
             self._ask(self.demand.avoid)  # tokens came while it waited for the place
         self._moving = False
-        self._legs += 1
-        self._continuations += self._delivery.accepted is not None
+        self._count_leg()
         attempt = self._entry.attempt(Destination(replica=replica.name, routed=decision.reason))
         leg = Leg(replica, decision, self.demand, clock.time(), attempt)
         self._leg = self._last = leg
         sink = partial(self._receive, leg)
+        left_ms = self._until.left_ms()
         if decision.prefill is not None:
             # Has the prompt computed elsewhere; the leg fetches what is there already.
-            prompt = self._delivery.prompt(self._left_ms(), leg.version, decision.offer.behind)
+            prompt = self._delivery.prompt(left_ms, leg.version, decision.offer.behind)
             Prefill(leg, decision, self.demand, self._around, self._entry).send(prompt)
-        rest = self._delivery.rest(self._left_ms(), leg.version, decision.offer)
+        rest = self._delivery.rest(left_ms, leg.version, decision.offer)
         try:
             leg.cancel = replica.session.submit(Submission(rest, leg.traceparent, sink))
         except ServiceError as error:
             # On the next turn: the caller may not have heard yet that the generation was taken.
             clock.call_at(clock.time(), partial(sink, Failed.of(error)))
+
+    def _count_leg(self) -> None:
+        is_continuation = self._delivery.accepted is not None
+        self._legs += 1
+        self._continuations += is_continuation
+        waited_s = self._around.clock.time() - self._delivery.began_at
+        self._around.figures.leg(self._setbacks.leg_cause, waited_s, again=is_continuation)
 
     def refuse(self, error: ServiceError) -> None:
         """The generation gets no place; one that was to move stays where it is."""
@@ -162,19 +166,15 @@ class Relayed:
             self._around.admission.pump()
 
     def _expire(self) -> None:
-        message = f"{self._timeout_ms} ms are over after {len(self._ids)} tokens"
+        message = f"{self._until.timeout_ms} ms are over after {len(self._ids)} tokens"
         self.break_off(Failed(code=Code.DEADLINE_EXCEEDED, message=message))
-
-    def _left_ms(self) -> int | None:
-        if self.deadline is None:
-            return None
-        return max(1, int((self.deadline - self._around.clock.time()) * 1000))
 
     def _receive(self, leg: Leg, event: Event) -> None:
         if leg is not self._leg:  # it was given up
             return
         if isinstance(event, Tokens):
             self._ids.fromlist(event.ids)
+            self._around.figures.relayed_tokens += len(event.ids)
             self._sink(event)
             if leg.begun:
                 leg.settle(len(event.ids))
@@ -257,7 +257,7 @@ class Relayed:
         self._around.admission.resume(self)
 
     def _ask(self, avoid: frozenset[tuple[str, int]]) -> None:
-        rest = self._delivery.rest(self._left_ms())
+        rest = self._delivery.rest(self._until.left_ms())
         long = self._around.fleet.rules.long_prompt_tokens
         self.demand = demand_of(rest, long, self._delivery.version, avoid)
 
@@ -276,8 +276,8 @@ class Relayed:
 
     def _end(self, end: str, error: str | None = None) -> None:
         self._sink = _ended
-        if self._timer is not None:
-            self._timer.cancel()
+        self._until.forget()
+        self._around.figures.end(end, had_place=self._legs > 0)
         if self._legs:
             self._around.admission.settle(self, self._delivery.cost())
         last = self._last
