@@ -34,6 +34,7 @@ from services.codec.public_error import public_error
 from services.codec.request import Request
 from services.codec.running import Running
 from services.codec.served_model import ServedModel
+from services.codec.telling import note, with_timeline
 from services.codec.thinking import with_reasoning
 from services.shared.access.caller import Caller
 from services.shared.access.quota import Quota
@@ -203,11 +204,11 @@ class Codec:
                         with self._submitted(engine, generations, trace.traceparent) as running:
                             async with aclosing(self._batches(running, answer)) as batches:
                                 async for batch in batches:
-                                    if exchange.account.first_s is None:
-                                        exchange.account.first_s = exchange.elapsed_s()
-                                    if answer.routed:
-                                        exchange.figures["routed"] = answer.routed
-                                    yield batch
+                                    note(batch, answer, exchange)
+                                    if request.delivery.timeline:
+                                        yield with_timeline(batch, answer, exchange)
+                                    else:
+                                        yield batch
                     finally:
                         reservation.used = answer.used_tokens
                         exchange.figures.update(answer.figures())
@@ -222,6 +223,7 @@ class Codec:
             timeout_ms=max(1, int(1000 * self._limits.timeout_s)),
             tenant=exchange.caller.tenant,
             is_batch=quota.limits.priority is Priority.BATCH,
+            weight=quota.limits.weight,
             constraint=constraint,
         )
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from services.codec.told_timeline import ToldTimeline
 from services.shared.errors import ServiceError
 
 
@@ -116,12 +117,16 @@ class Finish:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Usage:
-    """Tokens of the whole request, as far as it has come: cached ones are among the prompt's."""
+    """Tokens of the whole request, as far as it has come: cached ones are among the prompt's.
+
+    Args: timeline: where the time went, where that is wanted, at the end.
+    """
 
     prompt_tokens: int
     cached_tokens: int
     completion_tokens: int
     reasoning_tokens: int = 0
+    timeline: ToldTimeline | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,15 @@ from services.codec.connection import while_connected
 from services.codec.events import Error, OutputEvent
 from services.codec.exchange import Exchange, note_error
 from services.codec.frames import framed
-from services.codec.http_body import body_of
+from services.codec.http_body import BodyLimits, body_of
 from services.codec.http_boundary import exchange_of, headers_of
 from services.codec.http_reply import send_json
 from services.codec.protocols.reply import Reply
 from services.codec.protocols.wire_protocol import WireProtocol
 from services.codec.request import Request
 from services.codec.session_hint import session_of
+from services.codec.telling import wanting
+from services.codec.told_timeline import HEADER
 from services.shared.errors import Internal
 
 SSE_HEADERS = [
@@ -37,18 +39,19 @@ _log = logging.getLogger(__name__)
 class ChatEndpoint:
     """Answers one protocol. Nothing is sent before the generation was accepted."""
 
-    def __init__(self, codec: Codec, protocol: WireProtocol, max_body_bytes: int) -> None:
+    def __init__(self, codec: Codec, protocol: WireProtocol, body: BodyLimits) -> None:
         self._codec = codec
         self._protocol = protocol
-        self._max_body_bytes = max_body_bytes
+        self._body = body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        body = await body_of(scope, receive, self._max_body_bytes)
+        body = await body_of(scope, receive, self._body)
         exchange = exchange_of(scope)
         request = await self._codec.parse(self._protocol.parse, body, exchange)
         # A session is nearer than what a body says, which may be of all that a user does.
-        affinity = session_of(headers_of(scope)) or request.affinity
-        request = replace(request, affinity=affinity)
+        headers = headers_of(scope)
+        affinity = session_of(headers) or request.affinity
+        request = wanting(replace(request, affinity=affinity), headers.get(HEADER))
         exchange.account.operation = self._protocol.name
         exchange.figures["stream"] = request.delivery.stream
         reply = self._codec.reply(request, exchange)

@@ -36,6 +36,7 @@ class Delivery:
         top_logprobs: log-probabilities of each token and of this many most likely ones.
         token_ids: the IDs of prompt and output beside the text.
         echo: the text of the prompt before that of each output.
+        timeline: where the time went, with the usage at the end.
     """
 
     stream: bool = False
@@ -45,6 +46,7 @@ class Delivery:
     top_logprobs: int | None = None
     token_ids: bool = False
     echo: bool = False
+    timeline: bool = False
 
     @property
     def wants_tokens(self) -> bool:

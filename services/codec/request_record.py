@@ -32,7 +32,7 @@ class Account:
         cached: prompt tokens that needed no computing, by tier.
         completion_tokens: of all outputs so far.
         encoded_s: seconds from its beginning until the prompts were token IDs.
-        first_s: seconds from its beginning to the first part of the answer.
+        first_s: seconds from its beginning to the first token that could be told.
         routed: why it went where it went.
         filter_rules: of the content filter, by which the prompt or outputs were blocked.
         timelines: of the generations that ended by themselves, by choice.

@@ -31,6 +31,9 @@ from services.codec.rate_headers import rate_headers
 from services.codec.reception import Reception, denied
 from services.codec.repeats import caller_of
 from services.codec.request import Request
+from services.codec.request_figures import Door
+from services.codec.telling import wanting
+from services.codec.told_timeline import HEADER
 from services.shared.access.address_rules import peer_of
 from services.shared.access.caller import Caller
 from services.shared.access.guard import Denial
@@ -143,6 +146,7 @@ class CodecServicer(rpc.CodecServiceServicer):
         ):
             await self._reception.enter(caller, for_answer=True)
             request = await self._codec.parse(protocol.parse, self._data(body), exchange)
+            request = wanting(request, dict(context.invocation_metadata() or ()).get(HEADER))
             exchange.account.operation = protocol.name
             exchange.figures["stream"] = request.delivery.stream
             answer = self._streamed if request.delivery.stream else self._whole

@@ -223,11 +223,9 @@ class Engine:
 
     def _trace(self, live: Live, fields: Figures) -> None:
         """Its stages as spans, all at once: nothing is traced while steps are made."""
-        generation, now_ns = live.sequence.generation, time.monotonic_ns()
-        since_1970_ns = time.time_ns() - now_ns
-        for stage in stages_of(live.sequence, now_ns):
-            began_ns, ended_ns = stage.began_ns + since_1970_ns, stage.ended_ns + since_1970_ns
-            live.span.stage(stage.name, began_ns, ended_ns, stage.figures)
+        generation = live.sequence.generation
+        for stage in stages_of(live.sequence, time.monotonic_ns()):
+            live.span.stage(stage.name, stage.began_ns, stage.ended_ns, stage.figures)
         named: Figures = {
             "request_id": generation.request_id,
             "prompt_tokens": len(generation.prompt_ids),

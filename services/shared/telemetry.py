@@ -6,11 +6,13 @@ Contexts are handed on by value, since one stream between services carries many 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 
 from opentelemetry import trace
 from opentelemetry.context import Context
+from opentelemetry.sdk.trace import ReadableSpan
 
 from services.shared import logs
 from services.shared.errors import Cancelled
@@ -42,6 +44,7 @@ class OpenSpan:
 
     def __init__(self, opened: trace.Span, parent: TraceContext | None) -> None:
         self._span = opened
+        self._opened_ns = time.monotonic_ns()
         known = opened.get_span_context()
         if known.is_valid:
             self.context = TraceContext(
@@ -55,9 +58,11 @@ class OpenSpan:
     def stage(
         self, name: str, began_ns: int, ended_ns: int, figures: Mapping[str, Attribute]
     ) -> None:
-        """A part of it that is over; times are nanoseconds since 1970."""
-        if not self._span.is_recording():
+        """A part of it that is over; times are nanoseconds on the monotonic clock."""
+        if not isinstance(self._span, ReadableSpan) or self._span.start_time is None:
             return
+        since_1970_ns = self._span.start_time - self._opened_ns
+        began_ns, ended_ns = began_ns + since_1970_ns, ended_ns + since_1970_ns
         tracer = trace.get_tracer("tokenway")
         part = tracer.start_span(name, context=_as_parent(self.context), start_time=began_ns)
         part.set_attributes(named(figures))

@@ -178,6 +178,26 @@ async def test_blocks_that_come_from_another_engine_are_part_of_the_trace(watche
     assert told["tokenway.found_blocks"].int_value == told["tokenway.wanted_blocks"].int_value > 0
 
 
+@pytest.mark.parametrize("words", [1, LONG_TOKENS])
+async def test_the_parts_of_a_timeline_are_no_longer_than_the_whole(
+    watched: Watched, words: int
+) -> None:
+    body = watched.stack.chat("once more " * words, max_tokens=20, ignore_eos=True, n=2)
+    answer = await watched.post("/v1/chat/completions", body, **{"x-tokenway-timeline": "1"})
+    told = answer.json()["tokenway"]
+    assert told["trace_id"] == answer.headers["x-trace-id"]
+    assert [choice["index"] for choice in told["choices"]] == [0, 1]
+    for choice in told["choices"]:
+        parts = [choice[f"{part}_us"] for part in ("queued", "fetch", "prefill", "decode")]
+        assert sum(parts) <= told["total_us"] - told["encoded_us"]
+        assert choice["decode_us"] > 0
+        assert (choice["fetch_us"] > 0) is (words == LONG_TOKENS)
+        assert choice["admission_us"] <= choice["queued_us"]
+    assert 0 < told["encoded_us"] <= told["first_us"] <= told["total_us"]
+    line = await watched.told(watched.stack.codec, told["trace_id"], "request")
+    assert told["total_us"] <= 1000 * line["duration_ms"] + 1000
+
+
 async def test_an_answer_outlives_its_engine_in_one_trace_with_linked_attempts(
     watched: Watched,
 ) -> None:

@@ -7,8 +7,10 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from services.codec.events import Usage
 from services.codec.protocols.seal import Seal
 from services.codec.request import Delivery, Request
+from services.codec.told_timeline import KEY
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,6 +47,11 @@ class Refusal:
 
     status: int
     body: bytes
+
+
+def told(usage: Usage) -> dict[str, Any]:
+    """What stands beside the usage, where the caller wants to know where the time went."""
+    return {} if usage.timeline is None else {KEY: usage.timeline.as_dict()}
 
 
 # One encoder: json.dumps makes a new one for each value when it is told separators.

@@ -25,6 +25,7 @@ class Delivery:
         "_first_at",
         "_generation",
         "_prefilled",
+        "_sent_at",
         "accepted",
         "began_at",
         "ids",
@@ -34,7 +35,7 @@ class Delivery:
     def __init__(self, generation: Generation, now: float) -> None:
         self._generation = generation
         self.began_at = now
-        self._accepted_at = self._first_at = now
+        self._sent_at = self._accepted_at = self._first_at = now
         self.ids = array("I")
         self.accepted: Accepted | None = None
         self.version: str | None = None
@@ -44,12 +45,18 @@ class Delivery:
         self,
         event: Accepted,
         version: str | None,
+        sent_at: float,
         now: float,
         prefilled_from: int | None = None,
     ) -> None:
         """The caller is told that the generation was taken.
 
-        Args: prefilled_from: the first token of the prompt that another replica computed for it.
+        Args:
+            event: the replica's.
+            version: of the replica's model.
+            sent_at: when the generation was sent there.
+            now: on the same clock.
+            prefilled_from: the first token of the prompt that another replica computed for it.
         """
         if prefilled_from is not None:
             fetched_from = event.cached_tokens.device + event.cached_tokens.host
@@ -57,6 +64,7 @@ class Delivery:
             self._prefilled = max(0, until - max(fetched_from, prefilled_from))
         self.accepted = event
         self.version = version
+        self._sent_at = sent_at
         self._accepted_at = self._first_at = now
 
     def begin(self, now: float) -> None:
@@ -127,15 +135,20 @@ class Delivery:
             preemptions=last.timeline.preemptions,
             continuations=continuations + last.timeline.continuations,
             cached_tokens=self.accepted.cached_tokens,
+            admission_us=_us(self._sent_at - self.began_at),
         )
         return replace(last, usage=usage, timeline=timeline)
 
-    def queued(self, end: Finished, sent_at: float) -> Finished:
+    def queued(self, end: Finished) -> Finished:
         """The end with the time before the generation was sent to its only replica."""
-        waited_us = _us(sent_at - self.began_at)
+        waited_us, timeline = _us(self._sent_at - self.began_at), end.timeline
         if not waited_us:
             return end
-        timeline = replace(end.timeline, queued_us=end.timeline.queued_us + waited_us)
+        timeline = replace(
+            timeline,
+            queued_us=timeline.queued_us + waited_us,
+            admission_us=timeline.admission_us + waited_us,
+        )
         return replace(end, timeline=timeline)
 
 

@@ -186,7 +186,7 @@ class Relayed:
             self._lose(leg, event)
         elif self._delivery.accepted is None:
             now = self._around.clock.time()
-            self._delivery.accept(event, leg.version, now, leg.prefilled_from)
+            self._delivery.accept(event, leg.version, leg.sent_at, now, leg.prefilled_from)
             self._sink(replace(event, routed="; ".join(filter(None, (leg.routed, event.routed)))))
             if self._moving:  # from now on its version counts
                 self._stay()
@@ -206,7 +206,7 @@ class Relayed:
         if self._continuations:
             event = self._delivery.whole(event, now, self._continuations)
         else:
-            event = self._delivery.queued(event, leg.sent_at)
+            event = self._delivery.queued(event)
         self._stay()
         self._leg = None
         leg.finish(now)

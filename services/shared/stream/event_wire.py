@@ -220,6 +220,7 @@ def _timeline_of(timeline: Timeline) -> types.Timeline:
         fetch_us=timeline.fetch_us,
         cached_tokens=_cached_of(timeline.cached_tokens),
         cache_miss=None if miss is None else types.CacheMiss.ValueType(miss),
+        admission_us=timeline.admission_us,
     )
 
 
@@ -233,6 +234,7 @@ def _timeline_from(message: types.Timeline) -> Timeline:
         fetch_us=message.fetch_us,
         cached_tokens=_cached_from(message.cached_tokens),
         cache_miss=_MISSES.get(message.cache_miss),
+        admission_us=message.admission_us,
     )
 
 

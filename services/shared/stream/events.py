@@ -78,6 +78,7 @@ class Timeline:
     """Where the time went, in microseconds, and how often the output was interrupted.
 
     `fetch_us` is before `queued_us`: until the prompt's blocks had come from elsewhere.
+    `admission_us` is a part of `queued_us`: until a router sent it to a replica that took it.
     `cache_miss` tells why the first block that had to be computed was not found.
     """
 
@@ -89,6 +90,7 @@ class Timeline:
     fetch_us: int = 0
     cached_tokens: CachedTokens = CachedTokens()
     cache_miss: CacheMiss | None = None
+    admission_us: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -36,7 +36,7 @@ def test_each_token_of_a_prompt_is_charged_once_whoever_computed_it(
     delivery = Delivery(generation("x", prompt_ids=PROMPT), 0.0)
     assert delivery.cost() == 0
     event = Accepted(prompt_tokens=len(PROMPT), cached_tokens=cached, seed=1)
-    delivery.accept(event, "v", 1.0, prefilled_from)
+    delivery.accept(event, "v", 0.5, 1.0, prefilled_from)
     assert delivery.cost() == cost
     delivery.ids.extend((5, 6))
     assert delivery.cost() == cost + 2
@@ -53,7 +53,8 @@ def test_where_a_caller_points_is_never_passed_on() -> None:
 
 def test_a_prompt_to_compute_has_what_was_delivered_and_no_output() -> None:
     delivery = Delivery(generation("x", prompt_ids=PROMPT), 0.0)
-    delivery.accept(Accepted(prompt_tokens=33, cached_tokens=CachedTokens(), seed=9), "v", 1.0)
+    accepted = Accepted(prompt_tokens=33, cached_tokens=CachedTokens(), seed=9)
+    delivery.accept(accepted, "v", 0.5, 1.0)
     delivery.ids.extend((5, 6))
     prompt = delivery.prompt(50, "v")
     assert list(prompt.prompt_ids) == [*PROMPT, 5, 6]

@@ -52,6 +52,17 @@ def test_what_waits_goes_when_another_has_ended_and_its_load_is_told() -> None:
     assert world.relay.load().waiting == 0
 
 
+def test_the_wait_at_the_router_is_told_apart_and_as_part_of_the_wait() -> None:
+    world = World("a", room=ROOM)
+    recorders = ask(world, "x", "y", "z")
+    world.clock.pass_time(2)
+    play(world)
+    for name, waited_us in (("x", 0), ("z", 2_000_000)):
+        end = recorders[name].last
+        assert isinstance(end, Finished)
+        assert end.timeline.admission_us == end.timeline.queued_us == waited_us
+
+
 def test_a_prompt_that_is_computed_makes_room_for_the_next() -> None:
     world = World("a", room=RoomRules(slots=8, window=dict.fromkeys(Lane, 3)))
     ask(world, "x", "y")

@@ -8,6 +8,7 @@ from services.shared.errors import Code
 from services.shared.stream.events import (
     Accepted,
     CachedTokens,
+    CacheMiss,
     Failed,
     Finished,
     FinishReason,
@@ -79,6 +80,7 @@ generations = st.builds(
         priority_class=st.sampled_from(PriorityClass),
         tenant=st.none() | text,
         timeout_ms=st.none() | st.integers(1, 2**32 - 1),
+        weight=st.none() | st.floats(0.001, 1000),
     ),
     cache=st.builds(
         CacheControl, salt=st.binary(max_size=64), read=st.booleans(), write=st.booleans()
@@ -92,11 +94,12 @@ generations = st.builds(
     ),
 )
 
+cached = st.builds(CachedTokens, device=u32, host=u32, peer=u32, service=u32)
 usages = st.builds(Usage, prompt_tokens=u32, cached_tokens=u32, completion_tokens=u32)
 accepteds = st.builds(
     Accepted,
     prompt_tokens=u32,
-    cached_tokens=st.builds(CachedTokens, device=u32, host=u32, peer=u32, service=u32),
+    cached_tokens=cached,
     seed=u64,
     routed=text,
 )
@@ -118,6 +121,10 @@ finisheds = st.builds(
         decode_us=u64,
         preemptions=u32,
         continuations=u32,
+        fetch_us=u64,
+        cached_tokens=cached,
+        cache_miss=st.none() | st.sampled_from(CacheMiss),
+        admission_us=u64,
     ),
     stop_token_id=st.none() | u32,
 )

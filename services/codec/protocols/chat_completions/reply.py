@@ -10,7 +10,7 @@ from services.codec.conversation import Tool, ToolKind
 from services.codec.events import EndReason, Finish, OutputEvent, Usage
 from services.codec.protocols.chat_completions.tokens import logprobs_of
 from services.codec.protocols.outputs import Called, Output, collected, has_calls
-from services.codec.protocols.reply import Reply, call_name, json_bytes
+from services.codec.protocols.reply import Reply, call_name, json_bytes, told
 
 _REASONS = {
     EndReason.END_OF_TEXT: "stop",
@@ -33,6 +33,7 @@ def whole(reply: Reply, events: Sequence[OutputEvent]) -> bytes:
         **head(reply, "chat.completion"),
         "choices": [_choice(reply, at, output) for at, output in enumerate(answer.outputs)],
         "usage": usage_object(answer.usage),
+        **told(answer.usage),
     }
     if answer.start.prompt_ids is not None:
         body["prompt_token_ids"] = list(answer.start.prompt_ids)

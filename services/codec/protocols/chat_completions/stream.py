@@ -31,7 +31,7 @@ from services.codec.protocols.chat_completions.reply import (
     usage_object,
 )
 from services.codec.protocols.chat_completions.tokens import logprobs_of
-from services.codec.protocols.reply import Reply, json_bytes
+from services.codec.protocols.reply import Reply, json_bytes, told
 from services.codec.protocols.running_usage import RunningUsage
 
 DONE = b"data: [DONE]\n\n"
@@ -130,9 +130,10 @@ class Stream:
         return chunk
 
     def _usage_chunk(self, usage: Usage) -> list[bytes]:
-        if not self._reply.delivery.usage_at_end:
-            return []
-        return [frame({**self._head, "choices": [], "usage": usage_object(usage)})]
+        more = told(usage)
+        if self._reply.delivery.usage_at_end:
+            more["usage"] = usage_object(usage)
+        return [frame({**self._head, "choices": [], **more})] if more else []
 
 
 def frame(value: Any) -> bytes:

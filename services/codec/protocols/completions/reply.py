@@ -10,7 +10,7 @@ from services.codec.events import EndReason, Finish, OutputEvent, ReleasedToken,
 from services.codec.protocols.chat_completions.reply import usage_object
 from services.codec.protocols.chat_completions.tokens import LOWEST
 from services.codec.protocols.outputs import Output, collected
-from services.codec.protocols.reply import Reply, json_bytes
+from services.codec.protocols.reply import Reply, json_bytes, told
 
 _REASONS = {
     EndReason.MAX_TOKENS: "length",
@@ -24,7 +24,8 @@ def whole(reply: Reply, events: Sequence[OutputEvent]) -> bytes:
     """The answer as one object; `events` are complete and without Error."""
     answer = collected(events)
     choices = [_choice(reply, answer.start, at, out) for at, out in enumerate(answer.outputs)]
-    return json_bytes({**head(reply), "choices": choices, "usage": usage_object(answer.usage)})
+    usage = {"usage": usage_object(answer.usage), **told(answer.usage)}
+    return json_bytes({**head(reply), "choices": choices, **usage})
 
 
 def _choice(reply: Reply, start: Start, index: int, output: Output) -> dict[str, Any]:

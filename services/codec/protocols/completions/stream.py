@@ -21,7 +21,7 @@ from services.codec.protocols.chat_completions.errors import error_object
 from services.codec.protocols.chat_completions.reply import usage_object
 from services.codec.protocols.chat_completions.stream import DONE, KEEP_ALIVE, frame
 from services.codec.protocols.completions.reply import echo, ending, head, logprobs_of
-from services.codec.protocols.reply import Reply
+from services.codec.protocols.reply import Reply, told
 from services.codec.protocols.running_usage import RunningUsage
 
 
@@ -82,6 +82,7 @@ class Stream:
         return frame(chunk)
 
     def _usage_chunk(self, usage: Usage) -> list[bytes]:
-        if not self._reply.delivery.usage_at_end:
-            return []
-        return [frame({**self._head, "choices": [], "usage": usage_object(usage)})]
+        more = told(usage)
+        if self._reply.delivery.usage_at_end:
+            more["usage"] = usage_object(usage)
+        return [frame({**self._head, "choices": [], **more})] if more else []

@@ -8,7 +8,7 @@ from typing import Any
 
 from services.codec.events import EndReason, Finish, OutputEvent, Usage
 from services.codec.protocols.outputs import Item, Said, Thought, collected, has_calls
-from services.codec.protocols.reply import Reply, call_name, json_bytes
+from services.codec.protocols.reply import Reply, call_name, json_bytes, told
 
 _REASONS = {
     EndReason.END_OF_TEXT: "end_turn",
@@ -31,6 +31,7 @@ def whole(reply: Reply, events: Sequence[OutputEvent]) -> bytes:
             "content": [_block(reply, item) for item in output.items],
             **ending(output.finish, len(output.calls)),
             "usage": usage_object(answer.usage),
+            **told(answer.usage),
         }
     )
 

@@ -31,7 +31,7 @@ from services.codec.protocols.messages.reply import (
     usage_object,
 )
 from services.codec.protocols.outputs import Called, Item, Said, Thought, object_text
-from services.codec.protocols.reply import Reply, json_bytes
+from services.codec.protocols.reply import Reply, json_bytes, told
 
 
 class Stream:
@@ -147,6 +147,7 @@ class Stream:
             "type": "message_delta",
             "delta": ending(self._finish, self._calls),
             "usage": usage_object(usage),
+            **told(usage),
         }
         return [_frame("message_delta", delta), _frame("message_stop", {"type": "message_stop"})]
 

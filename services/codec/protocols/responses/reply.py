@@ -7,7 +7,7 @@ from typing import Any
 
 from services.codec.events import EndReason, Finish, OutputEvent, Usage
 from services.codec.protocols.outputs import Item, collected
-from services.codec.protocols.reply import Reply, json_bytes
+from services.codec.protocols.reply import Reply, json_bytes, told
 from services.codec.protocols.responses.output_items import item_object
 from services.codec.protocols.responses.request import INCLUDE
 
@@ -52,6 +52,7 @@ def finished(reply: Reply, items: Sequence[Item], finish: Finish, usage: Usage) 
             for at, item in enumerate(items)
         ],
         "usage": _usage_object(usage),
+        **told(usage),
         "incomplete_details": (
             {"reason": _INCOMPLETE[finish.reason]} if finish.reason in _INCOMPLETE else None
         ),

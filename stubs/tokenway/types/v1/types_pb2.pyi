@@ -385,31 +385,41 @@ class QualityOfService(_message.Message):
     PRIORITY_CLASS_FIELD_NUMBER: _builtins.int
     TENANT_FIELD_NUMBER: _builtins.int
     TIMEOUT_MS_FIELD_NUMBER: _builtins.int
+    WEIGHT_FIELD_NUMBER: _builtins.int
     priority_class: Global___PriorityClass.ValueType
     """Urgency."""
     tenant: _builtins.str
     """The tenant that the tokens are accounted to. Unset: the one local tenant."""
     timeout_ms: _builtins.int
     """Milliseconds left, counted from the arrival of the message. Unset: no deadline."""
+    weight: _builtins.float
+    """The tenant's share against other tenants' while generations wait, from 0.001 to 1000. Who orders them
+    may have been told another. Unset: 1.
+    """
     def __init__(
         self,
         *,
         priority_class: Global___PriorityClass.ValueType = ...,
         tenant: _builtins.str | None = ...,
         timeout_ms: _builtins.int | None = ...,
+        weight: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_tenant", b"_tenant", "_timeout_ms", b"_timeout_ms", "tenant", b"tenant", "timeout_ms", b"timeout_ms"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_tenant", b"_tenant", "_timeout_ms", b"_timeout_ms", "_weight", b"_weight", "tenant", b"tenant", "timeout_ms", b"timeout_ms", "weight", b"weight"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_tenant", b"_tenant", "_timeout_ms", b"_timeout_ms", "priority_class", b"priority_class", "tenant", b"tenant", "timeout_ms", b"timeout_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_tenant", b"_tenant", "_timeout_ms", b"_timeout_ms", "_weight", b"_weight", "priority_class", b"priority_class", "tenant", b"tenant", "timeout_ms", b"timeout_ms", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__tenant: _TypeAlias = _typing.Literal["tenant"]  # noqa: Y015
     _WhichOneofArgType__tenant: _TypeAlias = _typing.Literal["_tenant", b"_tenant"]  # noqa: Y015
     _WhichOneofReturnType__timeout_ms: _TypeAlias = _typing.Literal["timeout_ms"]  # noqa: Y015
     _WhichOneofArgType__timeout_ms: _TypeAlias = _typing.Literal["_timeout_ms", b"_timeout_ms"]  # noqa: Y015
+    _WhichOneofReturnType__weight: _TypeAlias = _typing.Literal["weight"]  # noqa: Y015
+    _WhichOneofArgType__weight: _TypeAlias = _typing.Literal["_weight", b"_weight"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__tenant) -> _WhichOneofReturnType__tenant | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__timeout_ms) -> _WhichOneofReturnType__timeout_ms | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__weight) -> _WhichOneofReturnType__weight | None: ...
 
 Global___QualityOfService: _TypeAlias = QualityOfService  # noqa: Y015
 
@@ -574,8 +584,9 @@ class Timeline(_message.Message):
     FETCH_US_FIELD_NUMBER: _builtins.int
     CACHED_TOKENS_FIELD_NUMBER: _builtins.int
     CACHE_MISS_FIELD_NUMBER: _builtins.int
+    ADMISSION_US_FIELD_NUMBER: _builtins.int
     queued_us: _builtins.int
-    """Waiting for a place in the batch."""
+    """Waiting for a place in the batch, at a router and at the engine."""
     prefill_us: _builtins.int
     """From the first scheduled chunk to the first token."""
     decode_us: _builtins.int
@@ -588,6 +599,8 @@ class Timeline(_message.Message):
     """Until its blocks had come from elsewhere, before it waited for a place in the batch."""
     cache_miss: Global___CacheMiss.ValueType
     """Why the next block of the prompt was not found anywhere. Unset where all were, or none was looked for."""
+    admission_us: _builtins.int
+    """Of queued_us, until a router sent it to a replica that took it."""
     @_builtins.property
     def cached_tokens(self) -> Global___CachedTokens:
         """Where the cached tokens of the prompt were found."""
@@ -603,10 +616,11 @@ class Timeline(_message.Message):
         fetch_us: _builtins.int = ...,
         cached_tokens: Global___CachedTokens | None = ...,
         cache_miss: Global___CacheMiss.ValueType | None = ...,
+        admission_us: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_cache_miss", b"_cache_miss", "cache_miss", b"cache_miss", "cached_tokens", b"cached_tokens"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cache_miss", b"_cache_miss", "cache_miss", b"cache_miss", "cached_tokens", b"cached_tokens", "continuations", b"continuations", "decode_us", b"decode_us", "fetch_us", b"fetch_us", "preemptions", b"preemptions", "prefill_us", b"prefill_us", "queued_us", b"queued_us"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cache_miss", b"_cache_miss", "admission_us", b"admission_us", "cache_miss", b"cache_miss", "cached_tokens", b"cached_tokens", "continuations", b"continuations", "decode_us", b"decode_us", "fetch_us", b"fetch_us", "preemptions", b"preemptions", "prefill_us", b"prefill_us", "queued_us", b"queued_us"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__cache_miss: _TypeAlias = _typing.Literal["cache_miss"]  # noqa: Y015
     _WhichOneofArgType__cache_miss: _TypeAlias = _typing.Literal["_cache_miss", b"_cache_miss"]  # noqa: Y015
