@@ -1,4 +1,4 @@
-"""Device memory by NVML: absent without a driver, told where one is."""
+"""The device by NVML: absent without a driver, told where one is, as far as it knows."""
 
 from __future__ import annotations
 
@@ -9,54 +9,72 @@ from pathlib import Path
 
 import pytest
 
-from services.engine.nvml import DeviceMonitor
-
-# The functions that nvidia-ml-py calls for memory, with figures that a test can recognise.
-STUB = """
-typedef struct { unsigned long long total, free, used; } memory_t;
-int nvmlInitWithFlags(unsigned flags) { return 0; }
-int nvmlInit_v2(void) { return 0; }
-int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device) {
-    static int only;
-    if (index > 0) return 2;
-    *device = &only;
-    return 0;
-}
-int nvmlDeviceGetMemoryInfo(void *device, memory_t *memory) {
-    memory->total = 1000;
-    memory->used = 300;
-    memory->free = 700;
-    return 0;
-}
-"""
+from services.engine.device_metrics import DeviceMetrics
+from services.engine.nvml import DeviceFigures, DeviceMonitor, Throttle
+from services.shared.stream.load import DeviceMemory
+from tests.nvml_stub import NOT_SUPPORTED, Told, nvml_stub, tell
 
 READ = """
+import sys
 from services.engine.nvml import DeviceMonitor
-print(DeviceMonitor(0).memory(), DeviceMonitor(1).memory())
+monitors = [DeviceMonitor(index) for index in (0, 1)]
+for _ in sys.stdin:
+    print(*(monitor.figures() for monitor in monitors), sep="; ", flush=True)
 """
 
 
-@pytest.fixture
-def stub_folder(tmp_path: Path) -> Path:
-    source = tmp_path / "stub.c"
-    source.write_text(STUB)
-    library = tmp_path / "libnvidia-ml.so.1"
-    name = f"-Wl,-soname,{library.name}"
-    command = ["gcc", "-shared", "-fPIC", name, "-o", str(library), str(source)]
-    subprocess.run(command, check=True)  # noqa: S603  # a compiler, on our own source
-    return tmp_path
+@pytest.fixture(scope="module")
+def stub_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return nvml_stub(tmp_path_factory.mktemp("nvml"))
 
 
-def test_without_a_driver_memory_is_absent() -> None:
-    assert DeviceMonitor(0).memory() is None
-
-
-def test_memory_is_what_nvml_tells(stub_folder: Path) -> None:
-    told = subprocess.run(  # noqa: S603  # this interpreter, on our own source
+def figures(folder: Path, *changes: Told) -> list[str]:
+    """What a process reads of the devices 0 and 1, after each change."""
+    with subprocess.Popen(  # noqa: S603  # this interpreter, on our own source
         [sys.executable, "-c", READ],
-        env=os.environ | {"LD_LIBRARY_PATH": str(stub_folder), "PYTHONPATH": "."},
-        capture_output=True,
+        env=os.environ | {"LD_LIBRARY_PATH": str(folder), "PYTHONPATH": "."},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         text=True,
-        check=True,
-    ).stdout
-    assert told.strip() == ("DeviceMemory(total_bytes=1000, used_bytes=300, free_bytes=700) None")
+    ) as reader:
+        assert reader.stdin is not None
+        assert reader.stdout is not None
+        lines = []
+        for told in changes:
+            tell(folder, told)
+            reader.stdin.write("\n")
+            reader.stdin.flush()
+            lines.append(reader.stdout.readline().strip())
+        reader.stdin.close()
+    return lines
+
+
+def test_without_a_driver_all_is_absent() -> None:
+    monitor = DeviceMonitor(0)
+    assert monitor.figures() == DeviceFigures(index=0)
+    assert not list(DeviceMetrics(monitor.figures).collect())
+
+
+def test_what_nvml_tells_is_read_each_time_and_what_it_does_not_is_left_out(
+    stub_folder: Path,
+) -> None:
+    known = DeviceFigures(
+        index=0,
+        memory=DeviceMemory(total_bytes=1000, used_bytes=300, free_bytes=700),
+        utilization=42,
+        temperature=61,
+        throttled=frozenset(),
+    )
+    slow = DeviceFigures(
+        index=0,
+        memory=DeviceMemory(total_bytes=1000, used_bytes=990, free_bytes=10),
+        throttled=frozenset({Throttle.HW_THERMAL}),
+    )
+    other = DeviceFigures(index=1)
+    idle_and_hot = 0x1 | 0x40
+    told = Told(
+        used=990, utilization=NOT_SUPPORTED, temperature=NOT_SUPPORTED, reasons=idle_and_hot
+    )
+    read = figures(stub_folder, Told(), told, Told(total=NOT_SUPPORTED))
+    assert read[:2] == [f"{known}; {other}", f"{slow}; {other}"]
+    assert "memory=None, utilization=42" in read[2]
