@@ -17,6 +17,10 @@ from services.shared.announce import announced
 
 ROOT = Path(__file__).parents[1]
 STOP_S = 10
+DEFAULTS: Mapping[str, Any] = {
+    "telemetry": {"log_level": "warning"},
+    "security": {"mtls": False},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,7 @@ def service_process(module: str, settings: Mapping[str, Any]) -> Iterator[Servic
     environ = {"TOKENWAY_SERVICE__LIMITS__SETTLE_S": "0", **os.environ}
     environ["PYTHONPATH"] = f"{ROOT}:{ROOT / 'stubs'}"
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as config:
-        config.write(json.dumps({"telemetry": {"log_level": "warning"}, **settings}))
+        config.write(json.dumps({**DEFAULTS, **settings}))
         config.flush()
         process = subprocess.Popen(
             [sys.executable, "-m", module, "--config", config.name],

@@ -113,5 +113,5 @@ class BedMaker:
             server=DoorSettings(port=0, grpc_port=0),
             inference_engine=EngineSettings(endpoint=endpoint),
             service=change(service),
-            security=security or SecuritySettings(),
+            security=replace(security or SecuritySettings(), mtls=False),
         )

@@ -24,6 +24,7 @@ from services.engine.settings import (
 from services.shared.model_folder import ModelFolder
 from services.shared.settings import ServerSettings
 from services.shared.stop import Stop
+from services.shared.tls.settings import MeshSettings
 from tests.engine.harness import simulated
 
 
@@ -62,6 +63,7 @@ async def test_loading_warm_up_and_steps_share_a_thread(
     settings = EngineSettings(
         executor=ExecutorSettings(model_path=model_folder.path, memory=memory),
         server=ServerSettings(port=0),
+        security=MeshSettings(mtls=False),
     )
     stop = Stop()
     serving = asyncio.ensure_future(service.serve(settings, stop))

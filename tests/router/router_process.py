@@ -42,7 +42,8 @@ def config(
     path = folder / "router.yaml"
     more = f"service: {{limits: {{settle_s: {settle_s}, drain_timeout_s: {drain_timeout_s}}}}}"
     replicas = ", ".join(f'"{address}"' for address in addresses)
-    path.write_text(f"server: {{port: 0}}\nreplicas: [{replicas}]\n{more}", "utf-8")
+    clear = "security: {mtls: false}"
+    path.write_text(f"server: {{port: 0}}\nreplicas: [{replicas}]\n{clear}\n{more}", "utf-8")
     return str(path)
 
 

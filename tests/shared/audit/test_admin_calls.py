@@ -143,7 +143,7 @@ async def operated(security: SecuritySettings) -> AsyncIterator[tuple[Any, str]]
 
 
 async def test_a_router_notes_what_was_done_to_its_replicas(path: Path) -> None:
-    async with operated(SecuritySettings(audit_file=path)) as (stub, name):
+    async with operated(SecuritySettings(mtls=False, audit_file=path)) as (stub, name):
         drain, bad = router_pb2.DrainReplicaRequest, "no\nsuch\x1b[31m"
         await ask(stub.DrainReplica, drain(address=name))
         await ask(stub.DrainReplica, drain(address=name, undo=True))
@@ -166,7 +166,7 @@ async def test_a_key_says_who_it_was_and_who_has_none_does_nothing(
     keys = tmp_path / "keys.json"
     key = create_key(keys, "acme", "")
     request = router_pb2.DrainReplicaRequest(address="a:1")
-    async with operated(SecuritySettings(keys_file=keys, audit_file=path)) as (stub, _):
+    async with operated(SecuritySettings(mtls=False, keys_file=keys, audit_file=path)) as (stub, _):
         await ask(stub.DrainReplica, request, (("x-api-key", key.text),))
         await ask(stub.DrainReplica, request)
     deed, refused = events_in(path)
