@@ -55,7 +55,9 @@ def test_messages_fields_and_exceptions_are_on_one_line(lines: io.StringIO) -> N
     assert ODD.split("\n", maxsplit=1)[0] in line["exception"]
 
 
-@pytest.mark.parametrize("field", ["model", "user", "tool_choice", ODD])
+@pytest.mark.parametrize(
+    "field", ["model", "user", "tool_choice", ODD], ids=["model", "user", "tool", "odd"]
+)
 async def test_requests_with_odd_texts_leave_lines_that_can_be_read(
     beds: BedMaker, lines: io.StringIO, field: str
 ) -> None:
