@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from services.shared.model_folder import ModelFolder
 from tests.integration.stack import PATIENCE_S
 from tests.integration.up_process import UpProcess, up_process
 from tests.security.listening import family, listeners
+from tests.security.test_inventory import table
 
 
 @pytest.fixture
@@ -33,6 +35,10 @@ def test_all_that_listens_is_what_was_told_and_is_on_loopback(up: UpProcess) -> 
     told = set(re.findall(r"127\.0\.0\.1:\d+", lines))
     assert len(told) == 9
     assert listeners(up.process.pid) == told
+    _, *services = family(up.process.pid)
+    counts = Counter(service for service, *_ in table("Ports"))
+    expected = [counts["codec"], counts["router"], counts["engine"], counts["engine"]]
+    assert sorted(len(listeners(pid)) for pid in services) == sorted(expected)
 
 
 def test_the_request_to_paste_is_answered_and_ctrl_c_ends_all(up: UpProcess) -> None:
