@@ -48,7 +48,7 @@ def simulated_stack(
 ) -> Iterator[Stack]:
     """Two replicas that compute nothing. Tests that end a process take `launcher`."""
     launcher = Launcher(folder=tmp_path_factory.mktemp("simulated"), environ={})
-    engines = [{**simulated(model_folder), "metrics": {"port": 0}}] * 2
+    engines = [simulated(model_folder)] * 2
     with stack_of(launcher, engines, model_folder) as running:
         yield running
 

@@ -19,6 +19,7 @@ from tests.chaos.door import Door, doors
 from tests.chaos.history import History
 from tests.chaos.nemesis import Nemesis
 from tests.faults.cluster import Cluster
+from tests.metrics_scrape import miscounted
 
 DIFFERENT = 48
 """So many different requests there are; each is asked many times."""
@@ -88,7 +89,7 @@ class Chaos:
             if asyncio.get_running_loop().time() > deadline_s:
                 break
             await asyncio.sleep(0.1)
-        for one in left:
+        for one in [*left, *await asyncio.to_thread(miscounted, self.cluster.stack)]:
             self.history.note("left", left=one)
         ended = self.cluster.router.service.lines(message="generation ended")
         continued = sum(line["attempts"] > 1 for line in ended)

@@ -30,10 +30,11 @@ Settings = Mapping[str, Any]
 
 DEFAULTS: Settings = {
     "server": {"port": 0},
+    "metrics": {"port": 0},
     "service": {"limits": {"settle_s": 0}},
     "security": {"mtls": False},
 }
-"""A free port; nobody who has to hear that a service leaves before it does; no certificates."""
+"""Free ports; nobody who has to hear that a service leaves before it does; no certificates."""
 
 
 @dataclass(frozen=True, kw_only=True)

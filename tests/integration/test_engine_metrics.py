@@ -5,62 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import grpc
-import httpx
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 from tokenway.stream.v1 import stream_pb2
 from tokenway.types.v1 import types_pb2
 
 from services.shared.model_folder import ModelFolder
 from tests.integration.stack import PATIENCE_S, Launcher, Service, simulated
-
-CLOSED = {
-    "state": {"free", "owned", "leased", "cached"},
-    "tier": {"device", "host", "peer", "service"},
-    "cause": {
-        *("absent", "evicted", "timeout", "checksum", "layout", "off", "unreachable", "no_room"),
-        *("queue_full", "failed", "present", "not_worth"),
-    },
-}
-"""All that a label may say; `le` is the bound of a bucket."""
-
-Samples = list[tuple[str, dict[str, str], float]]
+from tests.metrics_scrape import scraped
 
 
 @pytest.fixture
 def engine(launcher: Launcher, model_folder: ModelFolder) -> Iterator[Service]:
-    settings = {**simulated(model_folder), "metrics": {"port": 0}}
-    with launcher.running("engine", settings) as running:
+    with launcher.running("engine", simulated(model_folder)) as running:
         yield running
 
 
-def scraped(engine: Service) -> Samples:
-    told = httpx.get(f"http://{engine.doors['metrics']}/metrics")
-    assert told.status_code == 200
-    families = text_string_to_metric_families(told.text)
-    return [
-        (sample.name, sample.labels, sample.value)
-        for family in families
-        for sample in family.samples
-    ]
-
-
-def of(samples: Samples, name: str, **labels: str) -> float:
-    """The sum of the samples of that name which have these labels."""
-    return sum(
-        value
-        for of_name, has, value in samples
-        if of_name == name and labels.items() <= has.items()
-    )
-
-
-def generated(engine: Service, prompt_ids: list[int]) -> None:
+def generated(engine: Service, prompt_ids: list[int], tenant: str) -> None:
     """One generation, to its end."""
     request = stream_pb2.GenerateRequest(
         request_id="r",
         prompt_ids=prompt_ids,
         stopping=types_pb2.Stopping(max_tokens=4),
-        quality_of_service=types_pb2.QualityOfService(tenant="a-tenant"),
+        quality_of_service=types_pb2.QualityOfService(tenant=tenant),
     )
     with grpc.insecure_channel(engine.grpc) as channel:
         generate = channel.unary_stream(
@@ -72,26 +38,38 @@ def generated(engine: Service, prompt_ids: list[int]) -> None:
     assert last.HasField("finished"), last
 
 
-def test_blocks_and_prompts_sum_up_and_no_label_is_open(engine: Service) -> None:
+def test_blocks_prompts_and_generations_sum_up(engine: Service) -> None:
     prompt_ids = list(range(10, 110))
     before = scraped(engine)
-    for _ in range(2):
-        generated(engine, prompt_ids)
+    for tenant in ("one", "one", "another"):
+        generated(engine, prompt_ids, tenant)
     after = scraped(engine)
-    assert of(after, "tokenway_engine_steps_total") > of(before, "tokenway_engine_steps_total")
-    for told in (before, after):
-        assert of(told, "tokenway_kv_blocks") == of(told, "tokenway_kv_pool_blocks") > 0
-        assert of(told, "tokenway_kv_blocks", state="leased") == 0
+    assert before.broken() == after.broken() == after.restless() == []
+    assert after.series() == before.series()
     usable = (len(prompt_ids) - 1) // 16
-    assert of(after, "tokenway_kv_blocks", state="cached") >= usable
-    assert of(after, "tokenway_kv_hit_blocks_total", tier="device") == usable
-    assert of(after, "tokenway_kv_miss_blocks_total", tier="device", cause="absent") == usable
-    assert of(after, "tokenway_kv_miss_blocks_total", tier="device") == usable
-    assert of(after, "process_resident_memory_bytes") > 0
-    for _, labels, _ in after:
-        for name, value in labels.items():
-            assert name == "le" or value in CLOSED[name]
-    assert {name for name, _, _ in before} == {name for name, _, _ in after}
+    for name, labels, figure in (
+        ("tokenway_kv_blocks", {"state": "leased"}, 0),
+        ("tokenway_kv_hit_blocks_total", {"tier": "device"}, usable),
+        ("tokenway_kv_miss_blocks_total", {"tier": "device"}, 2 * usable),
+        ("tokenway_kv_miss_blocks_total", {"tier": "device", "cause": "absent"}, 2 * usable),
+        ("tokenway_engine_generations_ended_total", {"outcome": "finished"}, 3),
+        ("tokenway_engine_generations_ended_total", {}, 3),
+        ("tokenway_engine_prompt_tokens_total", {}, 3 * len(prompt_ids)),
+        ("tokenway_engine_cached_tokens_total", {"tier": "device"}, 16 * usable),
+        ("tokenway_engine_output_tokens_total", {}, 12),
+        ("tokenway_engine_queue_wait_seconds_count", {}, 3),
+    ):
+        assert after.of(name, **labels) == figure, name
+    assert after.of("tokenway_kv_blocks", state="cached") >= 2 * usable
+    assert after.of("process_resident_memory_bytes") > 0
+    assert after.of("tokenway_engine_step_seconds_count") == after.of(
+        "tokenway_engine_batch_size_count"
+    )
+    assert after.of("tokenway_engine_batch_size_sum") >= 12
+    phases = after.of("tokenway_engine_step_phase_seconds_total")
+    assert phases == pytest.approx(after.of("tokenway_engine_step_seconds_sum"))
+    assert after.of("tokenway_gc_pause_seconds_count", generation="2") > 0
+    assert not {name for name, _, _ in after.samples if name.startswith("tokenway_gpu")}
 
 
 def test_a_taken_port_of_metrics_stops_the_start(
