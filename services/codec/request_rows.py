@@ -34,6 +34,7 @@ def row_of(record: RequestRecord) -> RequestRow:
         encoded_us=None if account.encoded_s is None else _us(account.encoded_s),
         first_us=None if account.first_s is None else _us(account.first_s),
         routed=account.routed,
+        filter_rules=",".join(account.filter_rules),
         generations=tuple(_generation(*pair) for pair in account.timelines.items()),
     )
 
@@ -44,6 +45,7 @@ def _generation(choice: int, timeline: Timeline) -> GenerationRow:
         choice=choice,
         fetch_us=timeline.fetch_us,
         queued_us=timeline.queued_us,
+        admission_us=timeline.admission_us,
         prefill_us=timeline.prefill_us,
         decode_us=timeline.decode_us,
         preemptions=timeline.preemptions,

@@ -69,16 +69,16 @@ def stages(request: RequestRow) -> list[Stage]:
 
 def _lengths(one: GenerationRow) -> Iterator[tuple[str, int]]:
     yield "fetch", one.fetch_us
-    yield "queue", one.queued_us
+    yield "queue", one.queued_us - one.admission_us  # the rest of it was the router's
     yield "prefill", one.prefill_us
     yield "decode", one.decode_us
 
 
 def _way_us(request: RequestRow, one: GenerationRow) -> int:
     if request.first_us is None or request.encoded_us is None:
-        return 0
-    engine_us = one.fetch_us + one.queued_us + one.prefill_us
-    return max(0, request.first_us - request.encoded_us - engine_us)
+        return one.admission_us
+    engine_us = one.fetch_us + one.queued_us - one.admission_us + one.prefill_us
+    return max(one.admission_us, request.first_us - request.encoded_us - engine_us)
 
 
 def _head(request: RequestRow) -> Iterator[str]:
@@ -95,6 +95,8 @@ def _head(request: RequestRow) -> Iterator[str]:
     yield f"prompt {_prompt(request)}, output {request.completion_tokens}"
     if request.routed:
         yield f"routed: {request.routed}"
+    if request.filter_rules:
+        yield f"blocked by the content filter: {request.filter_rules}"
     yield from _interruptions(request.generations)
 
 

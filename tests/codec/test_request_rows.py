@@ -17,6 +17,8 @@ import pytest
 from google.api.httpbody_pb2 import HttpBody
 from tokenway.codec.v1 import codec_pb2_grpc as rpc
 
+from services.codec.request_record import Account, Outcome, RequestRecord
+from services.codec.request_rows import row_of
 from services.codec.service import Service
 from services.launcher.keys_command import create_key
 from services.shared.access import opening
@@ -27,8 +29,9 @@ from services.shared.errors import Code, Unavailable
 from services.shared.request_log import database, request_log
 from services.shared.request_log.drop import Drop
 from services.shared.request_log.reader import Grouping, RequestReader
+from services.shared.request_log.row import GenerationRow
 from services.shared.request_log.settings import RequestLogSettings
-from services.shared.stream.events import Failed
+from services.shared.stream.events import CachedTokens, CacheMiss, Failed, Timeline
 from services.shared.stream.generation import Generation
 from tests.codec_bed import MODEL, BedMaker
 from tests.scripted_engine import ScriptedEngine, Step, serving_engine
@@ -209,6 +212,57 @@ async def test_nothing_of_prompts_answers_and_keys_is_in_the_file(logging: Loggi
     for text in ("secret", "one two", codec.acme.headers["x-api-key"]):
         assert text.encode() not in data
     assert rb"/v1/my\x1b[31m\nxxx" in data
+
+
+def test_a_row_has_all_that_a_record_tells() -> None:
+    timeline = Timeline(
+        queued_us=5,
+        admission_us=3,
+        fetch_us=7,
+        prefill_us=11,
+        decode_us=13,
+        preemptions=1,
+        continuations=2,
+        cache_miss=CacheMiss.EVICTED,
+    )
+    account = Account(
+        choices=2,
+        cached=CachedTokens(device=1, host=2, peer=3, service=4),
+        filter_rules=["names", "numbers"],
+        timelines={1: timeline},
+    )
+    record = RequestRecord(
+        request_id="r1",
+        trace_id="ab",
+        door="grpc",
+        path="messages",
+        tenant=None,
+        key_id=None,
+        began_at=1.5,
+        duration_s=0.25,
+        outcome=Outcome.FINISHED,
+        error=None,
+        account=account,
+    )
+    row = row_of(record)
+    assert (row.began_us, row.duration_us, row.encoded_us) == (1_500_000, 250_000, None)
+    cached = (row.cached_device_tokens, row.cached_host_tokens, row.cached_peer_tokens)
+    assert (*cached, row.cached_service_tokens) == (1, 2, 3, 4)
+    assert row.filter_rules == "names,numbers"
+    (generation,) = row.generations
+    assert generation == GenerationRow(
+        choice=1,
+        fetch_us=7,
+        queued_us=5,
+        admission_us=3,
+        prefill_us=11,
+        decode_us=13,
+        preemptions=1,
+        continuations=2,
+        cache_miss="evicted",
+    )
+    assert row.entry_id[:16] == f"{1_500_000:016x}"
+    assert row_of(record).entry_id != row.entry_id
 
 
 def corrupt(file: Path) -> None:

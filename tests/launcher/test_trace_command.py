@@ -15,7 +15,14 @@ from services.launcher.trace_view import Stage, stages
 from services.shared.request_log.settings import RequestLogSettings
 from tests.shared.request_log.rows import BEGAN_US, GENERATION, a_row, write
 
-SLOW = replace(GENERATION, fetch_us=5_000, queued_us=10_000, prefill_us=20_000, decode_us=900_000)
+SLOW = replace(
+    GENERATION,
+    fetch_us=5_000,
+    queued_us=10_000,
+    admission_us=1_000,
+    prefill_us=20_000,
+    decode_us=900_000,
+)
 ROW = a_row(duration_us=1_000_000, encoded_us=2_000, first_us=40_000, generations=(SLOW,))
 
 
@@ -31,9 +38,9 @@ def file(tmp_path: Path) -> str:
 def test_stages_follow_one_another_and_what_nobody_told_is_the_way() -> None:
     assert [(one.whose, one.name, one.start_us, one.end_us) for one in stages(ROW)] == [
         ("codec", "read, encode", 0, 2_000),
-        ("router", "place", 2_000, 5_000),
-        ("engine", "fetch", 5_000, 10_000),
-        ("engine", "queue", 10_000, 20_000),
+        ("router", "place", 2_000, 6_000),
+        ("engine", "fetch", 6_000, 11_000),
+        ("engine", "queue", 11_000, 20_000),
         ("engine", "prefill", 20_000, 40_000),
         ("engine", "decode", 40_000, 940_000),
         ("codec", "answer", 40_000, 1_000_000),
@@ -48,11 +55,16 @@ def test_a_request_that_was_refused_has_no_stage_of_an_engine() -> None:
 TIMES = st.integers(0, 10**9)
 
 
-@given(times=st.lists(TIMES, min_size=7, max_size=7))
+@given(times=st.lists(TIMES, min_size=8, max_size=8))
 def test_no_stage_ends_before_it_begins(times: list[int]) -> None:
-    fetch, queued, prefill, decode, *rest = times
+    fetch, queued, admission, prefill, decode, *rest = times
     one = replace(
-        GENERATION, fetch_us=fetch, queued_us=queued, prefill_us=prefill, decode_us=decode
+        GENERATION,
+        fetch_us=fetch,
+        queued_us=queued + admission,
+        admission_us=admission,
+        prefill_us=prefill,
+        decode_us=decode,
     )
     whole, encoded, first = rest
     row = a_row(duration_us=whole, encoded_us=encoded, first_us=first, generations=(one,))

@@ -12,12 +12,14 @@ class GenerationRow:
 
     Args:
         choice: which of the request's, from 0.
+        admission_us: of `queued_us`, until a router had sent it to a replica that took it.
         cache_miss: why the first block that had to be computed was not found; None: none had to.
     """
 
     choice: int
     fetch_us: int
     queued_us: int
+    admission_us: int
     prefill_us: int
     decode_us: int
     preemptions: int
@@ -41,6 +43,8 @@ class RequestRow:
         encoded_us: from the beginning until the prompts were token IDs.
         first_us: from the beginning to the first part of the answer.
         routed: why it went where it went.
+        filter_rules: of the content filter, by which prompt or outputs were blocked, with commas
+            between; empty where none was.
     """
 
     entry_id: str
@@ -67,6 +71,7 @@ class RequestRow:
     encoded_us: int | None
     first_us: int | None
     routed: str
+    filter_rules: str
     generations: tuple[GenerationRow, ...] = ()
 
 

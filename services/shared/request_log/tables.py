@@ -83,6 +83,7 @@ REQUESTS = Table(
     _time("encoded_us", nullable=True),
     _time("first_us", nullable=True),
     _text("routed", 200),
+    _text("filter_rules", 200),
     Index("tokenway_requests_by_id", "request_id"),
     Index("tokenway_requests_by_time", "began_us"),
 )
@@ -94,6 +95,7 @@ GENERATIONS = Table(
     Column("choice", Integer, primary_key=True, autoincrement=False),
     _time("fetch_us"),
     _time("queued_us"),
+    _time("admission_us"),
     _time("prefill_us"),
     _time("decode_us"),
     _count("preemptions"),

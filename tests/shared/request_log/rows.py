@@ -22,6 +22,7 @@ GENERATION = GenerationRow(
     choice=0,
     fetch_us=1,
     queued_us=2,
+    admission_us=1,
     prefill_us=3,
     decode_us=4,
     preemptions=5,
@@ -57,6 +58,7 @@ def a_row(**fields: Any) -> RequestRow:
         "encoded_us": 1000,
         "first_us": 50_000,
         "routed": "least tokens",
+        "filter_rules": "",
         "generations": (GENERATION,),
     }
     return RequestRow(**values | fields)
