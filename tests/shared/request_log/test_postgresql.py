@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
-from sqlalchemy import delete, insert, update
+from sqlalchemy import column, delete, func, insert, select, table, update
 
 from services.shared.request_log import database, request_log
 from services.shared.request_log.database import open_database, open_for_reading
 from services.shared.request_log.drop import Drop
 from services.shared.request_log.reader import Grouping
+from services.shared.request_log.request_log import Bounds, RequestLog
 from services.shared.request_log.settings import RequestLogSettings
 from services.shared.request_log.tables import GENERATIONS, REQUESTS, SCHEMA_VERSION, VERSION
 from tests.postgres_server import PASSWORD, PostgresServer, postgres_server, programs
 from tests.redis_server import wait_for
-from tests.shared.request_log.rows import BEGAN_US, DAY_US, a_row, found, kept, reading, write
+from tests.shared.request_log.rows import (
+    BEGAN_US,
+    DAY_US,
+    FOR_EVER_S,
+    a_row,
+    found,
+    kept,
+    reading,
+    write,
+)
+from tests.waiting import PATIENCE_S
 
 PROGRAMS = programs()
 pytestmark = pytest.mark.skipif(PROGRAMS is None, reason="no PostgreSQL on this machine")
@@ -141,6 +155,37 @@ def test_a_newer_schema_and_a_wrong_password_are_told_and_mended(
     finally:
         _set_version(settings, VERSION + 1, VERSION)
     assert log.dropped[Drop.SCHEMA] == 1
+
+
+def test_a_server_that_stands_still_holds_up_nobody(settings: RequestLogSettings) -> None:
+    log = RequestLog(partial(open_database, settings), Bounds(keep_s=FOR_EVER_S, queue=10))
+    log.start()
+    log.add(a_row())
+    wait_for(lambda: log.written == 1)
+    (pid,) = _backends(settings)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        for _ in range(12):
+            log.add(a_row())
+        log.close(0.05)
+        assert sum(log.dropped.values()) == 12
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    log._thread.join(PATIENCE_S)
+    assert not log._thread.is_alive()
+
+
+def _backends(settings: RequestLogSettings) -> list[int]:
+    """Processes of the server that serve a log."""
+    activity = table("pg_stat_activity", column("pid"), column("application_name"))
+    engine = open_for_reading(settings)
+    with engine.connect() as connection:
+        ours = connection.execute(select(func.pg_backend_pid())).scalar_one()
+        named = activity.c.application_name == "tokenway"
+        found = connection.scalars(select(activity.c.pid).where(named, activity.c.pid != ours))
+        pids = list(found)
+    engine.dispose()
+    return pids
 
 
 def _set_version(settings: RequestLogSettings, before: int, after: int) -> None:
