@@ -13,6 +13,7 @@ LIMIT = 16_384
 BATCH = 512
 DELAY_S = 0.25
 CLOSE_S = 2.0
+LAST_S = 0.5
 
 _log = logging.getLogger(__name__)
 
@@ -52,13 +53,12 @@ class SpanQueue(SpanProcessor):
             self._wake.set()
 
     def shutdown(self) -> None:
-        """Sends what waits, for at most CLOSE_S seconds."""
+        """Sends what waits, for at most CLOSE_S seconds; what is on its way then is dropped."""
         self._is_closed = True
         self._wake.set()
         self._thread.join(CLOSE_S)
         self._exporter.shutdown()
-        if self._waiting:
-            self._drop(len(self._waiting))
+        self._thread.join(LAST_S)
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:  # noqa: ARG002  # the SDK's name
         """Nobody waits for a collector: tells only whether nothing is left."""
@@ -69,8 +69,12 @@ class SpanQueue(SpanProcessor):
         while not self._is_closed:
             self._wake.wait(DELAY_S)
             self._wake.clear()
-            while self._waiting:
-                self._send([self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))])
+            self._send_all()
+        self._send_all()
+
+    def _send_all(self) -> None:
+        while self._waiting:
+            self._send([self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))])
 
     def _send(self, spans: list[ReadableSpan]) -> None:
         if self._exporter.export(spans) is not SpanExportResult.SUCCESS:
