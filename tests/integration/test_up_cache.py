@@ -33,7 +33,8 @@ def asked(up: UpProcess, model: ModelFolder) -> dict[str, Any]:
 
 def told(up: UpProcess, capsys: pytest.CaptureFixture[str], *action: str) -> dict[str, Any]:
     """What `tokenway cache` says to programs."""
-    assert cache([*action, "--at", up.address("router"), "--json"]) == 0
+    shown = ("--certificates", str(up.admin))
+    assert cache([*action, "--at", up.address("router"), "--json", *shown]) == 0
     answer: dict[str, Any] = json.loads(capsys.readouterr().out)
     return answer
 

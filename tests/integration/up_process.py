@@ -38,6 +38,11 @@ class UpProcess:
         """Of a caller who has the key."""
         return {"authorization": f"Bearer {self.key_file.read_text()}"}
 
+    @property
+    def admin(self) -> Path:
+        """The administrator's certificate."""
+        return self.key_file.with_name("certs") / "admin"
+
     def line(self, first: str) -> str:
         """The one line that begins with that word."""
         (line,) = [line for line in self.said.splitlines() if line.startswith(f"{first} ")]

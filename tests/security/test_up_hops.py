@@ -42,7 +42,6 @@ def up(model_folder: ModelFolder, tmp_path_factory: pytest.TempPathFactory) -> I
     folder = tmp_path_factory.mktemp("up")
     https = CallersAuthority(folder, HTTPS).issue("https")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TOKENWAY_SECURITY__MTLS", "true")
         patch.setenv("TOKENWAY_SERVER__TLS__CERTIFICATE", str(https.cert_file))
         patch.setenv("TOKENWAY_SERVER__TLS__KEY", str(https.key_file))
         with up_process(folder, model_folder, "--replicas", "2") as running:
