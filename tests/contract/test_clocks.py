@@ -14,6 +14,7 @@ OUTLIVE_PROCESSES = {
     "shared/access/guard.py",
     "shared/audit/event.py",
     "shared/request_log/request_log.py",
+    "shared/tls/own_certificate.py",
 }
 """Where points in time are kept, on which a clock of one process has nothing to say."""
 

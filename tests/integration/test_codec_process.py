@@ -71,7 +71,7 @@ async def codec_process(
 
 def settings(endpoint: str, model: ModelFolder) -> str:
     return (
-        "server: {port: 0, grpc_port: 0}\n"
+        "server: {port: 0, grpc_port: 0}\nsecurity: {mtls: false}\n"
         f"inference_engine: {{endpoint: '{endpoint}', protocol: token-stream}}\n"
         "service: {limits: {settle_s: 3600}}\n"
         f"executor: {{model_path: '{model.path}'}}\n"

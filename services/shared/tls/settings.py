@@ -16,6 +16,6 @@ class MeshSettings:
         audit_file: to which what operators did and who was refused is added; None notes nothing.
     """
 
-    mtls: bool = False
+    mtls: bool = True
     certificates: Path | None = None
     audit_file: Path | None = None

@@ -116,7 +116,7 @@ async def test_a_certificate_says_who_it_was_and_refusals_are_noted(
 
 async def test_without_certificates_the_address_is_who_it_was(path: Path) -> None:
     async with (
-        engine_door(MeshSettings(audit_file=path), ScriptedEngine()) as address,
+        engine_door(MeshSettings(mtls=False, audit_file=path), ScriptedEngine()) as address,
         open_channel(address) as channel,
     ):
         stub: Any = engine_pb2_grpc.EngineServiceStub(channel)
