@@ -130,6 +130,7 @@ class Engine:
             + sum(sequence.outstanding for sequence in coming),
             progress_age_ms=self._loop.progress.age_ms,
             device_memory=self._monitor.memory(),
+            device_utilization=self._monitor.utilization(),
             fetches_blocks=self._entry.fetches_blocks,
         )
 

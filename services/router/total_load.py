@@ -25,11 +25,13 @@ class QueueLoad:
 
 
 def total_load(state: ReplicaState, loads: Sequence[Load], queue: QueueLoad = QueueLoad()) -> Load:
-    """Counts and memory are summed; the longest step stands for all, and the latest progress.
+    """Counts and memory are summed, utilizations averaged; the longest step and the latest progress
+    stand for all.
 
     A fleet makes progress while one of its replicas does, or could: those that do not are its own
     affair.
     """
+    told = [load.device_utilization for load in loads if load.device_utilization is not None]
     memories = [load.device_memory for load in loads if load.device_memory is not None]
     return Load(
         state=state,
@@ -43,6 +45,7 @@ def total_load(state: ReplicaState, loads: Sequence[Load], queue: QueueLoad = Qu
         step_us=max((load.step_us for load in loads), default=0),
         progress_age_ms=min((load.progress_age_ms for load in loads), default=0),
         device_memory=_total_memory(memories) if memories else None,
+        device_utilization=round(sum(told) / len(told)) if told else None,
         slots=_total_slots(loads),
         expected_wait_ms=queue.expected_wait_ms,
         refusing=queue.refusing,

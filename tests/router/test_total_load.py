@@ -21,6 +21,7 @@ def test_counts_blocks_and_memory_are_summed() -> None:
         step_us=7,
         slots=8,
         device_memory=DeviceMemory(total_bytes=100, used_bytes=60, free_bytes=40),
+        device_utilization=40,
     )
     other = Load(state=READY, running=1, outstanding_tokens=3, total_blocks=20, step_us=9, slots=4)
     assert total_load(READY, [one, other]) == Load(
@@ -35,6 +36,7 @@ def test_counts_blocks_and_memory_are_summed() -> None:
         step_us=9,
         slots=12,
         device_memory=DeviceMemory(total_bytes=100, used_bytes=60, free_bytes=40),
+        device_utilization=40,
     )
 
 
@@ -57,3 +59,9 @@ def test_a_fleet_makes_progress_as_long_as_one_of_its_replicas_does_or_could() -
 
 def test_slots_are_not_told_while_one_replica_does_not_tell_its_own() -> None:
     assert total_load(READY, [Load(state=READY, slots=8), Load(state=READY)]).slots == 0
+
+
+def test_the_utilization_is_the_mean_of_what_devices_tell() -> None:
+    busy, idle = (Load(state=READY, device_utilization=told) for told in (90, 31))
+    assert total_load(READY, [busy, idle, Load(state=READY)]).device_utilization == 60
+    assert total_load(READY, [Load(state=READY)]).device_utilization is None

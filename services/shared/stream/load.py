@@ -40,6 +40,7 @@ class Load:
         description_revision: counts what the service has told of itself.
         leased_blocks: used by a transfer and by no generation.
         fetches_blocks: blocks can be fetched from other engines.
+        device_utilization: percent of the last moment in which the device computed, as NVML tells.
     """
 
     state: ReplicaState
@@ -60,6 +61,7 @@ class Load:
     description_revision: int = 0
     leased_blocks: int = 0
     fetches_blocks: bool = False
+    device_utilization: int | None = None
 
     def __post_init__(self) -> None:
         at_most("load.routers", self.routers, MAX_ROUTERS)

@@ -8,7 +8,7 @@ from tokenway.types.v1 import types_pb2 as types
 
 from services.shared.stream.load import DeviceMemory, Load, ReplicaState
 
-_OTHERS = {"state", "device_memory", "routers"}
+_OTHERS = {"state", "device_memory", "device_utilization", "routers"}
 _COUNTS = [field.name for field in fields(Load) if field.name not in _OTHERS]
 _STATES: dict[int, ReplicaState] = {state.value: state for state in ReplicaState}
 
@@ -24,6 +24,7 @@ def load_of(load: Load) -> types.Load:
             used_bytes=memory.used_bytes,
             free_bytes=memory.free_bytes,
         ),
+        device_utilization=load.device_utilization,
         routers=load.routers,
         **{name: getattr(load, name) for name in _COUNTS},
     )
@@ -44,6 +45,9 @@ def load_from(message: types.Load) -> Load:
             free_bytes=memory.free_bytes,
         )
         if message.HasField("device_memory")
+        else None,
+        device_utilization=message.device_utilization
+        if message.HasField("device_utilization")
         else None,
         routers=tuple(message.routers),
         **{name: getattr(message, name) for name in _COUNTS},

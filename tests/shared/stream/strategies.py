@@ -159,6 +159,7 @@ loads = st.builds(
     slots=u32,
     expected_wait_ms=u64,
     refusing=st.booleans(),
+    device_utilization=st.none() | st.integers(0, 100),
     device_memory=st.none()
     | st.builds(DeviceMemory, total_bytes=u64, used_bytes=u64, free_bytes=u64),
 )

@@ -682,6 +682,7 @@ class Load(_message.Message):
     DESCRIPTION_REVISION_FIELD_NUMBER: _builtins.int
     LEASED_BLOCKS_FIELD_NUMBER: _builtins.int
     FETCHES_BLOCKS_FIELD_NUMBER: _builtins.int
+    DEVICE_UTILIZATION_FIELD_NUMBER: _builtins.int
     running: _builtins.int
     """Generations in the batch."""
     waiting: _builtins.int
@@ -714,6 +715,8 @@ class Load(_message.Message):
     """KV blocks that no generation uses and that must stay as they are until a transfer has ended."""
     fetches_blocks: _builtins.bool
     """Blocks can be fetched from the replica that prefill_peer names."""
+    device_utilization: _builtins.int
+    """Percent of the last moment in which the device computed. Unset where no NVML device tells it."""
     @_builtins.property
     def device_memory(self) -> Global___DeviceMemory:
         """Device memory. Unset where no NVML device is."""
@@ -745,13 +748,19 @@ class Load(_message.Message):
         description_revision: _builtins.int = ...,
         leased_blocks: _builtins.int = ...,
         fetches_blocks: _builtins.bool = ...,
+        device_utilization: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_device_memory", b"_device_memory", "device_memory", b"device_memory"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_device_memory", b"_device_memory", "_device_utilization", b"_device_utilization", "device_memory", b"device_memory", "device_utilization", b"device_utilization"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_device_memory", b"_device_memory", "cached_blocks", b"cached_blocks", "description_revision", b"description_revision", "device_memory", b"device_memory", "expected_wait_ms", b"expected_wait_ms", "fetches_blocks", b"fetches_blocks", "free_blocks", b"free_blocks", "leased_blocks", b"leased_blocks", "outstanding_tokens", b"outstanding_tokens", "pending_prompt_tokens", b"pending_prompt_tokens", "progress_age_ms", b"progress_age_ms", "refusing", b"refusing", "routers", b"routers", "running", b"running", "slots", b"slots", "state", b"state", "step_us", b"step_us", "total_blocks", b"total_blocks", "waiting", b"waiting"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_device_memory", b"_device_memory", "_device_utilization", b"_device_utilization", "cached_blocks", b"cached_blocks", "description_revision", b"description_revision", "device_memory", b"device_memory", "device_utilization", b"device_utilization", "expected_wait_ms", b"expected_wait_ms", "fetches_blocks", b"fetches_blocks", "free_blocks", b"free_blocks", "leased_blocks", b"leased_blocks", "outstanding_tokens", b"outstanding_tokens", "pending_prompt_tokens", b"pending_prompt_tokens", "progress_age_ms", b"progress_age_ms", "refusing", b"refusing", "routers", b"routers", "running", b"running", "slots", b"slots", "state", b"state", "step_us", b"step_us", "total_blocks", b"total_blocks", "waiting", b"waiting"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__device_memory: _TypeAlias = _typing.Literal["device_memory"]  # noqa: Y015
     _WhichOneofArgType__device_memory: _TypeAlias = _typing.Literal["_device_memory", b"_device_memory"]  # noqa: Y015
+    _WhichOneofReturnType__device_utilization: _TypeAlias = _typing.Literal["device_utilization"]  # noqa: Y015
+    _WhichOneofArgType__device_utilization: _TypeAlias = _typing.Literal["_device_utilization", b"_device_utilization"]  # noqa: Y015
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__device_memory) -> _WhichOneofReturnType__device_memory | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__device_utilization) -> _WhichOneofReturnType__device_utilization | None: ...
 
 Global___Load: _TypeAlias = Load  # noqa: Y015
