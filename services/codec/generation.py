@@ -48,6 +48,7 @@ class Terms:
     timeout_ms: int
     tenant: str | None = None
     is_batch: bool = False
+    weight: float | None = None
     constraint: Constraint | None = None
 
 
@@ -118,7 +119,10 @@ def _generation(request: Request, place: Room, terms: Terms) -> Generation:
         output=Output(logprobs=request.delivery.top_logprobs),
         constraint=terms.constraint,
         quality_of_service=QualityOfService(
-            priority_class=priority_class, tenant=terms.tenant, timeout_ms=terms.timeout_ms
+            priority_class=priority_class,
+            tenant=terms.tenant,
+            timeout_ms=terms.timeout_ms,
+            weight=terms.weight,
         ),
         cache=CacheControl(salt=request.cache_salt, pinned_tokens=place.prompt.head_tokens),
         routing=RoutingHints(

@@ -30,6 +30,7 @@ class Demand:
     Args:
         token_ids: prompt and outputs delivered before: what must be computed or found cached.
         output_tokens: expected to come.
+        weight: the tenant's share against others', as who asks says; None where that is not said.
         session: tenant and session key; generations with equal ones like the same replica.
         continued: outputs were delivered before, here or by another router.
         version: the only model version that may serve it; None while any may.
@@ -45,6 +46,7 @@ class Demand:
     lane: Lane
     priority_class: PriorityClass = PriorityClass.INTERACTIVE
     tenant: str = LOCAL_TENANT
+    weight: float | None = None
     salt: bytes = b""
     session: tuple[str, str] | None = None
     continued: bool = False
@@ -84,6 +86,7 @@ def demand_of(
         lane=Lane.LONG if is_long else Lane.SHORT,
         priority_class=quality.priority_class,
         tenant=tenant,
+        weight=quality.weight,
         salt=generation.cache.salt,
         session=None if key is None else (tenant, key),
         continued=given > 0,

@@ -318,3 +318,11 @@ async def test_a_tenant_of_batches_waits_whatever_it_asks(limited: Make) -> None
         await codec.other.post(CHAT, json=BODY)
         classes = [each.quality_of_service.priority_class for each in codec.bed.engine.generations]
     assert classes == [PriorityClass.BATCH, PriorityClass.INTERACTIVE]
+
+
+async def test_the_weight_of_a_tenant_goes_with_its_generations(limited: Make) -> None:
+    async with limited(weight=2.5) as codec:
+        await codec.mine.post(CHAT, json=BODY | {"weight": 1000})
+        await codec.other.post(CHAT, json=BODY)
+        weights = [each.quality_of_service.weight for each in codec.bed.engine.generations]
+    assert weights == [2.5, None]

@@ -9,6 +9,7 @@ from services.router.admission.absences import Absences
 from services.router.admission.admission_rules import AdmissionRules
 from services.router.admission.fair_queue import FairQueue
 from services.router.admission.returning_line import Kind, ReturningLine
+from services.router.admission.tenant_weights import TenantWeights
 from services.router.admission.waiting import Applicant, Waiting
 from services.router.admission.waiting_limit import Refusal, WaitingLimit
 from services.router.balancing.balancer import Balancer, Decision
@@ -46,7 +47,8 @@ class Admission:
         rules = rules or AdmissionRules()
         self._fleet = fleet
         self._balancer = balancer or Balancer()
-        self._queue = FairQueue(clock, rules.max_waiting, rules.tenant_weights)
+        self._weights = TenantWeights(rules.tenant_weights)
+        self._queue = FairQueue(clock, rules.max_waiting, self._weights)
         self._limit = WaitingLimit(self._queue, clock, random)
         self._waiting: dict[Applicant, Waiting] = {}
         self._charged: dict[Applicant, Waiting] = {}
@@ -89,6 +91,7 @@ class Admission:
             ServiceError: it is not taken; the applicant hears nothing more.
         """
         newcomer = Waiting.of(applicant)
+        self._weights.hear(newcomer.demand.tenant, newcomer.demand.weight)
         if newcomer.demand.avoid:
             self._enter_again(newcomer)
             return

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
 from services.router.admission.service_rate import ServiceRate
+from services.router.admission.tenant_weights import TenantWeights
 from services.router.admission.waiting import Waiting
 from services.router.admission.waiting_line import WaitingLine
 from services.router.clock import Clock
@@ -25,10 +25,10 @@ class FairQueue:
     Args:
         clock: for the rate at which the fleet takes what waits.
         max_waiting: places.
-        weights: tenants' shares against the others'; 1 for who is not named.
+        weights: tenants' shares against the others'.
     """
 
-    def __init__(self, clock: Clock, max_waiting: int, weights: Mapping[str, float]) -> None:
+    def __init__(self, clock: Clock, max_waiting: int, weights: TenantWeights) -> None:
         self.max_waiting = max_waiting
         self._batch_places = max_waiting / (1 + PER_BATCH_TOKEN)
         self._interactive = WaitingLine(clock, weights)

@@ -8,9 +8,7 @@ from services.router.admission.admission_rules import AdmissionRules
 from services.router.demand import Lane
 from services.router.fleet.room import RoomRules
 from services.shared.bounds import at_least, within
-
-MIN_WEIGHT = 0.001
-MAX_WEIGHT = 1000.0
+from services.shared.stream.generation import MAX_WEIGHT, MIN_WEIGHT
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
 from services.router.admission.fair_share import FairShare
 from services.router.admission.ranking import Ranking
 from services.router.admission.tenant_line import TenantLine
+from services.router.admission.tenant_weights import TenantWeights
 from services.router.admission.waiting import Waiting
 from services.router.clock import Clock
 from services.router.demand import Lane
@@ -24,12 +24,12 @@ class WaitingLine:
 
     Args:
         clock: for the rates.
-        weights: tenants' shares against the others'; 1 for who is not named.
+        weights: tenants' shares against the others'.
     """
 
-    def __init__(self, clock: Clock, weights: Mapping[str, float]) -> None:
+    def __init__(self, clock: Clock, weights: TenantWeights) -> None:
         self._clock = clock
-        self._weights = weights
+        self.weight = weights.of
         self._share: FairShare[str] = FairShare(self.weight)
         self._tenants: dict[str, TenantLine] = {}
         self._by_account: dict[Lane, Ranking[str]] = {lane: Ranking() for lane in Lane}
@@ -40,9 +40,6 @@ class WaitingLine:
 
     def __len__(self) -> int:
         return self._waiting
-
-    def weight(self, tenant: str) -> float:
-        return self._weights.get(tenant, 1.0)
 
     def waits_in(self, lane: Lane) -> bool:
         return len(self._by_account[lane]) > 0

@@ -102,14 +102,18 @@ class Quota:
     def refusal(self) -> RateLimited | None:
         """Why a request for the shortest answer would be refused now; None while it would not."""
         return (
-            _too_soon(self._requests, 1, REQUESTS)
+            self.entry_refusal()
             or _too_soon(self._tokens, 1, TOKENS)
             or self._too_many(1)
         )
 
+    def entry_refusal(self) -> RateLimited | None:
+        """Why any request would be refused now, of which nothing is ever given back."""
+        return _too_soon(self._requests, 1, REQUESTS)
+
     def enter(self) -> None:
         """A request comes. Raises RateLimited when there were too many."""
-        refusal = _too_soon(self._requests, 1, REQUESTS)
+        refusal = self.entry_refusal()
         if refusal is not None:
             raise refusal
         if self._requests is not None:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from services.shared.access.tenant_name import tenant_name
-from services.shared.bounds import at_least
+from services.shared.bounds import at_least, within
+from services.shared.stream.generation import MAX_WEIGHT, MIN_WEIGHT
 
 EVERY_OTHER = "*"
 """Stands for each tenant that is not named, alone."""
@@ -31,6 +32,7 @@ class TenantLimits:
         max_tokens: output tokens of one generation; what asks for more gets these.
         models: names that it may ask for; none named, all.
         priority: `batch`: its generations wait for those of others.
+        weight: its share against other tenants' while generations wait; None, the router's.
     """
 
     tenant: str
@@ -40,6 +42,7 @@ class TenantLimits:
     max_tokens: int | None = None
     models: tuple[str, ...] = ()
     priority: Priority = Priority.INTERACTIVE
+    weight: float | None = None
 
     def __post_init__(self) -> None:
         if self.tenant != EVERY_OTHER:
@@ -48,6 +51,7 @@ class TenantLimits:
         at_least("tokens_per_minute", self.tokens_per_minute, 1)
         at_least("max_concurrency", self.max_concurrency, 1)
         at_least("max_tokens", self.max_tokens, 1)
+        within("weight", self.weight, MIN_WEIGHT, MAX_WEIGHT)
 
     @property
     def counts(self) -> bool:

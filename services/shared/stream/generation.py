@@ -16,6 +16,7 @@ MAX_LOGPROBS = 20
 MAX_SEED = 2**64 - 1
 MAX_SALT_BYTES = 64
 MAX_TIMEOUT_MS = 2**32 - 1
+MIN_WEIGHT, MAX_WEIGHT = 0.001, 1000.0
 
 
 class PriorityClass(IntEnum):
@@ -103,14 +104,16 @@ class Constraint:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class QualityOfService:
-    """Who asks, how urgent it is, and how many milliseconds are left."""
+    """Who asks, how urgent it is, how many milliseconds are left, and the tenant's weight."""
 
     priority_class: PriorityClass = PriorityClass.INTERACTIVE
     tenant: str | None = None
     timeout_ms: int | None = None
+    weight: float | None = None
 
     def __post_init__(self) -> None:
         within("quality_of_service.timeout_ms", self.timeout_ms, 1, MAX_TIMEOUT_MS)
+        within("quality_of_service.weight", self.weight, MIN_WEIGHT, MAX_WEIGHT)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

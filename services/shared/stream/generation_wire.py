@@ -60,10 +60,10 @@ def generation_from(request: pb.GenerateRequest) -> Generation:
 
 
 def owned(generation: Generation, tenant: str | None) -> Generation:
-    """The generation as that of the tenant; None leaves it to itself."""
+    """The generation as that of the tenant, of no weight of its own; None leaves it to itself."""
     if tenant is None:
         return generation
-    quality = replace(generation.quality_of_service, tenant=tenant)
+    quality = replace(generation.quality_of_service, tenant=tenant, weight=None)
     return replace(generation, quality_of_service=quality)
 
 
@@ -91,6 +91,7 @@ def request_of(generation: Generation) -> pb.GenerateRequest:
             ),
             tenant=generation.quality_of_service.tenant,
             timeout_ms=generation.quality_of_service.timeout_ms,
+            weight=generation.quality_of_service.weight,
         ),
         cache=types.CacheControl(
             salt=generation.cache.salt,
@@ -167,6 +168,7 @@ def _quality_from(quality: types.QualityOfService) -> QualityOfService:
         priority_class=PriorityClass.BATCH if batch else PriorityClass.INTERACTIVE,
         tenant=_set(quality, "tenant"),
         timeout_ms=_set(quality, "timeout_ms"),
+        weight=_set(quality, "weight"),
     )
 
 

@@ -279,6 +279,23 @@ def test_places_follow_weights() -> None:
     assert sum(visitor.waits for visitor in small) == 2
 
 
+def test_places_follow_weights_that_generations_tell_where_settings_name_none() -> None:
+    bureau = Bureau(rules=AdmissionRules(max_waiting=8, tenant_weights={"named": 1.0}))
+    bureau.fill()
+    small = [bureau.enter(demand("small")) for _ in range(8)]
+    for _ in range(6):
+        bureau.enter(demand("big", weight=3.0))
+    with pytest.raises(Overloaded):
+        bureau.enter(demand("big", weight=3.0))
+    with pytest.raises(Overloaded):
+        bureau.enter(demand("small"))
+    assert sum(visitor.waits for visitor in small) == 2
+    named = [bureau.enter(demand("named", weight=1000.0)) for _ in range(1)]
+    with pytest.raises(Overloaded):
+        bureau.enter(demand("named", weight=1000.0))
+    assert all(visitor.waits for visitor in named)
+
+
 def test_batch_gives_its_places_to_interactive_but_for_a_tenth() -> None:
     bureau = Bureau(rules=AdmissionRules(max_waiting=10))
     bureau.fill()

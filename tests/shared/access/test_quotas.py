@@ -53,7 +53,7 @@ def test_tenants_at_rest_are_forgotten_and_others_are_not() -> None:
 TEXT = """
 tenants:
 - {tenant: acme, requests_per_minute: 60, tokens_per_minute: 10000, max_concurrency: 4,
-   max_tokens: 500, models: [small], priority: batch}
+   max_tokens: 500, models: [small], priority: batch, weight: 2.5}
 - free
 - {tenant: "*", requests_per_minute: 1}
 """
@@ -71,6 +71,7 @@ def test_a_file_says_it_all(tmp_path: Path) -> None:
         max_tokens=500,
         models=("small",),
         priority=Priority.BATCH,
+        weight=2.5,
     )
     assert tenants["free"] == TenantLimits(tenant="free")
     assert tenants["*"].requests_per_minute == 1
@@ -87,6 +88,7 @@ def test_a_file_says_it_all(tmp_path: Path) -> None:
         ("tenants: [{tenant: a, tokens_per_minute: 0}]", "tokens_per_minute must be >= 1, got 0"),
         ("tenants: [{tenant: a, max_tokens: many}]", "max_tokens must be an integer"),
         ("tenants: [{tenant: a, priority: high}]", "priority must be one of interactive, batch"),
+        ("tenants: [{tenant: a, weight: 0}]", "weight must be between 0.001 and 1000.0, got 0"),
         ("tenants: [a, a]", "tenants must name each tenant once"),
     ],
 )

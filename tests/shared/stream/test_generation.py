@@ -61,6 +61,11 @@ BIAS = types.LogitBias(token_id=1, bias=101)
             "quality_of_service.timeout_ms",
             "got 0",
         ),
+        (
+            {"quality_of_service": types.QualityOfService(weight=0)},
+            "quality_of_service.weight",
+            "0.001 to 1000.0, got 0",
+        ),
         ({"cache": types.CacheControl(salt=bytes(65))}, "cache.salt", "at most 64"),
         ({"request_id": "r" * 129}, "request_id", "at most 128"),
         ({"prompt_ids": []}, "prompt_ids", "must not be empty"),

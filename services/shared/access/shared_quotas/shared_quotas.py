@@ -27,7 +27,8 @@ from services.shared.access.tenant_limits import TenantLimits
 from services.shared.errors import RateLimited, ServiceError
 
 FRESH_S = 0.2
-"""For so long what the store said refuses a request without asking it again: others may end."""
+"""For so long what the store said of tokens and places refuses a request without asking it again:
+others may give some back. Of requests nothing is given back, only time helps."""
 
 MOST_RENEWED = 256
 """Reservations of one tenant that are renewed with one question."""
@@ -104,7 +105,7 @@ class SharedQuotas:
             return self._fallback.refusal(quota)
         told_at = quota.told_at
         is_fresh = told_at is not None and self._now() - told_at < FRESH_S
-        return quota.refusal() if is_fresh else None
+        return quota.refusal() if is_fresh else quota.entry_refusal()
 
     async def enter(self, tenant: str | None) -> None:
         limits = self._own.limits_of(tenant)
