@@ -9,7 +9,9 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from services.codec.listeners import Listeners
+from services.codec.request_figures import NO_ERROR
 from services.shared.access.denials import Kind
+from services.shared.histogram import Histogram
 from services.shared.metric_families import (
     counter,
     counters,
@@ -92,7 +94,7 @@ class CodecMetrics(Collector):
             "gen_ai_server_request_duration_seconds",
             "Requests for an answer, from the first byte to the last.",
             ["gen_ai_operation_name", "error_type"],
-            self._figures.durations.items(),
+            self._durations(),
         )
         for name, words, figures in (
             (
@@ -112,6 +114,12 @@ class CodecMetrics(Collector):
                 ["gen_ai_operation_name"],
                 [([operation], times) for operation, times in figures.items()],
             )
+
+    def _durations(self) -> Iterator[tuple[tuple[str, str], Histogram]]:
+        """Those of an error from its first time on: all of them are hundreds of lines."""
+        for (operation, error_type), times in self._figures.durations.items():
+            if error_type == NO_ERROR or times.count:
+                yield (operation, error_type), times
 
     def _tokens(self) -> Iterator[Metric]:
         figures = self._figures

@@ -34,9 +34,7 @@ from services.router.relay.retry_budget import RetryBudget
 from services.shared.access.denials import Kind
 from services.shared.gc_pauses import GcPauses
 from services.shared.grpc_traffic import Traffic
-from services.shared.histogram import Histogram
 from services.shared.loop_lag import LoopLag
-from services.shared.metric_families import histogram
 from services.shared.process_metrics import Process, ProcessMetrics
 from services.shared.stream.load import DeviceMemory
 
@@ -167,12 +165,3 @@ async def test_the_page_names_the_bounds_of_every_histogram(
         numbers = [float(number) for number in re.findall(r"[\d.]+", first)]
         assert told_bounds[: len(numbers)] == numbers, family.name
         assert told_bounds[-1] == float(last if gap else numbers[-1]), family.name
-
-
-def test_a_value_at_a_bound_belongs_below_it() -> None:
-    figures = Histogram((1, 2))
-    for value in (0.5, 1, 1.5, 2, 3):
-        figures.note(value)
-    family = histogram("h", "words", figures)
-    assert [s.value for s in family.samples if s.name == "h_bucket"] == [2, 4, 5]
-    assert [s.value for s in family.samples if s.name == "h_sum"] == [8]
