@@ -14,7 +14,9 @@ ANY_TEXT = r"/(.|\n)*/"
 
 # Between two tokens of JSON: nothing, a space, or a new line with its indent.
 _WHITESPACE = r"( |\n[ \t]{0,64})"
-_CALLERS = re.compile(r'"(?:\\.|[^"\\\n])*"|/(?:\\.|[^/\\\n])+/|//[^\n]*|#[^\n]*|\bstart\b')
+# What does not end is an error that the engine tells; looking for its end again and again from each
+# quote inside would take time in the square of its length.
+_CALLERS = re.compile(r'"(?:\\.|[^"\\\n])*"?|/(?:\\.|[^/\\\n])+/?|//[^\n]*|#[^\n]*|\bstart\b')
 
 
 class Lark:

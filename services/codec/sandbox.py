@@ -35,7 +35,7 @@ _STRUCTURAL = frozenset(
 )
 # They cut through the marks that stand in untrusted text, or make text at random.
 _REMOVED = ("wordwrap", "striptags", "random")
-_WIDE_FORMAT = re.compile(r"%[^a-zA-Z%]*(\*|\d{5})|\{[^}]*:[^}]*(\{|\d{5})")
+_WIDE_FORMAT = re.compile(r"%[^a-zA-Z%]*(\*|\d{5})|\{[^{}:]*:[^{}]*?(\{|\d{5})")
 
 
 class TooMuchWork(TemplateError):

@@ -22,9 +22,10 @@ MAX_PATTERN_PROPERTIES = 32
 Entry = tuple[str, Any, int]
 
 
-# What a grammar in Lark syntax is made of; JSON schemas stand in it after %json.
+# What a grammar in Lark syntax is made of; JSON schemas stand in it after %json. What does not end
+# is for the compiler to tell: it is not read again from each quote inside.
 _LEXEME = re.compile(
-    r'"(?:\\.|[^"\\\n])*"|/(?:\\.|[^/\\\n])+/|//[^\n]*|#[^\n]*|(?P<schema>%json\s*)'
+    r'"(?:\\.|[^"\\\n])*"?|/(?:\\.|[^/\\\n])+/?|//[^\n]*|#[^\n]*|(?P<schema>%json\s*)'
 )
 
 
