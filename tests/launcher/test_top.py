@@ -17,7 +17,10 @@ TENANTS = {"acme": 3, "globex": 1}
 
 
 async def test_one_moment_has_replicas_and_tenants(capfd: pytest.CaptureFixture[str]) -> None:
-    async with servers(ScriptedEngine(), plays=False) as fleet, router_over(fleet.addresses) as (router, _):
+    async with (
+        servers(ScriptedEngine(), plays=False) as fleet,
+        router_over(fleet.addresses) as (router, _),
+    ):
         for tenant, count in TENANTS.items():
             for number in range(count):
                 generation = Generation(
