@@ -14,6 +14,8 @@ from services.shared.access.quotas import Quotas
 from services.shared.access.shared_quotas.opening import sharing_quotas
 from services.shared.access.shared_quotas.shared_quotas import SharedQuotas
 from services.shared.access.shared_quotas.store_address import StoreAddress, store_address
+from services.shared.access.tenant_limits import TenantLimits
+from services.shared.access.tenants_file import Tenants
 from services.shared.config import BadConfig
 from tests.certificates import Authority
 from tests.redis_server import ServerOptions, redis_server
@@ -25,9 +27,11 @@ def address(url: str, **given: Any) -> StoreAddress:
     return store_address(url, QuotaSettings(redis_url=url, **given))
 
 
-def sharing(url: str, **given: Any) -> AbstractAsyncContextManager[SharedQuotas]:
+def sharing(
+    url: str, tenants: Tenants | None = None, **given: Any
+) -> AbstractAsyncContextManager[SharedQuotas]:
     settings = QuotaSettings(redis_url=url, timeout_ms=5000, **given)
-    own = Quotas(dict, asyncio.get_running_loop().time)
+    own = Quotas(lambda: tenants or {}, asyncio.get_running_loop().time)
     return sharing_quotas(settings, store_address(url, settings), own)
 
 
@@ -145,6 +149,31 @@ async def test_a_store_that_asks_for_a_password_gets_ours(
     assert "Authentication required" in caplog.text
     assert "invalid username-password pair" in caplog.text
     assert "hidden" not in caplog.text
+
+
+ALLOWED = """
++evalsha +script|load +ping +time +hmget +hset +zadd +zrem +zrangebyscore +pexpire
+"""
+"""As docs/access.md has them."""
+
+
+async def test_a_user_of_the_store_needs_no_more_than_the_docs_say(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with redis_server(tmp_path / "redis") as server:
+        rights = ["reset", "on", ">hidden", "~tokenway:quotas:*", *ALLOWED.split()]
+        server.ask("ACL", "SETUSER", "codec", *rights)
+        url = f"redis://codec:hidden@{server.address}"
+        limits = TenantLimits(tenant="acme", requests_per_minute=5, tokens_per_minute=50)
+        async with sharing(url, tenants={"acme": limits}) as quotas:
+            await quotas.enter("acme")
+            async with quotas.reserve("acme", 10, 1):
+                quotas._renew("acme", list(quotas._leases["acme"].values()))
+        assert quotas.counts.failures == quotas.counts.lost == 0
+        server.ask("ACL", "SETUSER", "codec", "-zadd")
+        async with sharing(url) as quotas:
+            assert not quotas.is_shared
+        assert "hidden" not in caplog.text
 
 
 async def test_a_store_behind_tls_is_one_that_our_authority_vouches_for(
