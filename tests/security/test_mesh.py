@@ -12,6 +12,8 @@ import grpc
 import httpx
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from tokenway.codec.v1 import codec_pb2
+from tokenway.codec.v1.codec_pb2_grpc import CodecServiceStub
 from tokenway.engine.v1 import engine_pb2
 from tokenway.kv.v1 import kv_pb2
 from tokenway.router.v1 import router_pb2
@@ -120,6 +122,26 @@ async def test_a_server_of_another_role_or_authority_is_not_spoken_to(
                     health_pb2.HealthCheckRequest(), timeout=PATIENCE_S
                 )
         assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+
+
+async def test_the_codecs_door_speaks_tls_and_asks_for_keys_not_for_certificates(
+    certified_stack: CertifiedStack,
+) -> None:
+    address = certified_stack.stack.codec.grpc
+    ca = certified_stack.certified.files(Role.CODEC).ca
+    named = (*CLIENT_OPTIONS, ("grpc.ssl_target_name_override", "codec.tokenway"))
+    trusting = grpc.ssl_channel_credentials(ca)
+    async with grpc.aio.secure_channel(address, trusting, options=named) as channel:
+        answer = await CodecServiceStub(channel).ListModels(
+            codec_pb2.ListModelsRequest(), timeout=PATIENCE_S
+        )
+    assert certified_stack.stack.model.encode() in answer.data
+    async with in_the_clear(address) as channel:
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await CodecServiceStub(channel).ListModels(
+                codec_pb2.ListModelsRequest(), timeout=PATIENCE_S
+            )
+    assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
 
 
 SERVED = {"engine": ENGINE_SERVICES, "router": ROUTER_SERVICES}

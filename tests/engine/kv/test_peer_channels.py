@@ -55,3 +55,38 @@ async def test_a_use_that_goes_on_after_the_end_keeps_nothing() -> None:
         await channels.close()
         assert is_closed(channel)
     assert len(channels) == 0
+
+
+class ChangingWay:
+    """Another version when a test says so."""
+
+    def __init__(self) -> None:
+        self.version = 0
+
+    def dial(self, address: str) -> grpc.aio.Channel:
+        return CLEAR.dial(address)
+
+    async def worn(self, version: int) -> None:
+        raise NotImplementedError
+
+
+async def test_after_other_certificates_who_is_new_gets_another_channel() -> None:
+    way = ChangingWay()
+    channels = PeerChannels(way)
+    peer = "127.0.0.1:1"
+    with channels.to(peer) as old:
+        way.version += 1
+        with channels.to(peer) as new, channels.to(peer) as same:
+            assert old is not new is same
+        assert not is_closed(old)
+    await until(lambda: is_closed(old))
+    assert not is_closed(new)
+    way.version += 1
+    with channels.to(peer) as newest:
+        await until(lambda: is_closed(new))
+        assert newest is not new
+        with channels.to(peer):
+            way.version += 1
+        with channels.to(peer):
+            await channels.close()
+            assert is_closed(newest)
