@@ -3,33 +3,40 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 
 from starlette.types import Receive, Scope
 
-from services.shared.errors import Cancelled, DeadlineExceeded, RequestTooLarge
-
-RECEIVE_S = 60.0
-"""A body is there by then; who sends more slowly holds memory for nothing."""
+from services.shared.errors import Cancelled, RequestTooLarge, SentTooSlowly
 
 DISCARD_S = 2.0
 
 
-async def body_of(scope: Scope, receive: Receive, limit: int) -> bytes:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BodyLimits:
+    """What a body may have of bytes and of seconds: who sends slowly holds memory for nothing."""
+
+    max_bytes: int
+    timeout_s: float
+
+
+async def body_of(scope: Scope, receive: Receive, limits: BodyLimits) -> bytes:
     """The whole body.
 
     Raises:
-        RequestTooLarge: more than `limit` bytes are announced or come.
-        DeadlineExceeded: the end did not come within a minute.
+        RequestTooLarge: more bytes are announced or come.
+        SentTooSlowly: the end did not come in time.
         Cancelled: the client left before the end.
     """
+    limit = limits.max_bytes
     announced = dict(scope["headers"]).get(b"content-length", b"0")
     if int(announced) > limit:
         raise _too_large(limit)
     try:
-        async with asyncio.timeout(RECEIVE_S):
+        async with asyncio.timeout(limits.timeout_s):
             return await _received(receive, limit)
     except TimeoutError:
-        raise DeadlineExceeded(f"the body must be sent within {RECEIVE_S:.0f} seconds") from None
+        raise SentTooSlowly(f"the body must be sent within {limits.timeout_s:g} seconds") from None
 
 
 async def _received(receive: Receive, limit: int) -> bytes:

@@ -10,7 +10,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from services.codec.exchange import Exchange, exchanging, note_error
-from services.codec.http_reply import TOO_LARGE, send_refusal
+from services.codec.http_reply import send_refusal
 from services.codec.protocols.chat_completions.protocol import CHAT_COMPLETIONS
 from services.codec.protocols.completions.protocol import COMPLETIONS
 from services.codec.protocols.messages.protocol import MESSAGES
@@ -24,7 +24,14 @@ from services.codec.request_figures import Door
 from services.codec.retry import Header, retry_headers
 from services.shared.access.caller import ANYBODY, Caller
 from services.shared.access.shown import Shown
-from services.shared.errors import Cancelled, Internal, ServiceError, Unauthenticated
+from services.shared.errors import (
+    Cancelled,
+    Internal,
+    RequestTooLarge,
+    SentTooSlowly,
+    ServiceError,
+    Unauthenticated,
+)
 from services.shared.request_id import request_id_from
 from services.shared.trace_context import HEADER, TraceContext
 
@@ -156,8 +163,11 @@ class HttpBoundary:
                 raise known from error
             note_error(exchange, known)
             refusal = self._refusal(known, exchange, scope)
-            limit = 0 if is_read and refusal.status != TOO_LARGE else self._terms.unread_limit
+            sends_on = isinstance(known, (RequestTooLarge, SentTooSlowly))
+            limit = 0 if is_read and not sends_on else self._terms.unread_limit
             headers = retry_headers(refusal.status, known.retry_after_s)
+            if isinstance(known, SentTooSlowly):
+                headers.append((b"connection", b"close"))
             await send_refusal(refusal, receive, send_named, headers=headers, unread_limit=limit)
 
     async def _taken(self, scope: Scope, receive: Receive, send: Send) -> None:

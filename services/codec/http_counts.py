@@ -8,7 +8,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from services.codec.codec import Codec
-from services.codec.http_body import body_of
+from services.codec.http_body import BodyLimits, body_of
 from services.codec.http_boundary import exchange_of
 from services.codec.http_reply import json_response
 from services.codec.protocols.messages.reply import token_count as message_tokens
@@ -25,9 +25,9 @@ Parse = Callable[[Reading, bytes], Request]
 class CountPages:
     """Counts are those of the same request's usage: they come by the same way."""
 
-    def __init__(self, codec: Codec, max_body_bytes: int) -> None:
+    def __init__(self, codec: Codec, body: BodyLimits) -> None:
         self._codec = codec
-        self._max_body_bytes = max_body_bytes
+        self._body = body
 
     async def message_tokens(self, request: HttpRequest) -> Response:
         return json_response(message_tokens(len(await self._ids(parse_count, request))))
@@ -50,5 +50,5 @@ class CountPages:
         return await self._codec.prompt_ids(parsed, exchange_of(request.scope))
 
     async def _parsed(self, parse: Parse, request: HttpRequest) -> Request:
-        body = await body_of(request.scope, request.receive, self._max_body_bytes)
+        body = await body_of(request.scope, request.receive, self._body)
         return await self._codec.parse(parse, body, exchange_of(request.scope))

@@ -11,7 +11,6 @@ from services.codec.http_body import discard
 from services.codec.protocols.reply import Refusal
 
 BUG = 500
-TOO_LARGE = 413
 
 Headers = Sequence[tuple[bytes, bytes]]
 

@@ -14,6 +14,7 @@ from starlette.routing import Route
 
 from services.codec.codec import Codec
 from services.codec.http_answer import ChatEndpoint
+from services.codec.http_body import BodyLimits
 from services.codec.http_boundary import (
     BoundaryTerms,
     HttpBoundary,
@@ -77,7 +78,7 @@ class HttpTerms:
     """What the HTTP door is told of its settings."""
 
     health: HealthSettings
-    max_body_bytes: int
+    body: BodyLimits
     allowed_origins: tuple[str, ...] = ()
 
 
@@ -88,7 +89,7 @@ def app(codec: Codec, ready: Ready, reception: Reception, terms: HttpTerms) -> S
         answers=frozenset(ANSWERS),
         quiet=frozenset({health.liveness_path, health.readiness_path}),
         open=OPEN,
-        unread_limit=2 * terms.max_body_bytes,
+        unread_limit=2 * terms.body.max_bytes,
     )
     starlette = Starlette(
         routes=[*_protocol_routes(codec, terms), *_page_routes(_Pages(codec, ready), health)],
@@ -103,7 +104,7 @@ def app(codec: Codec, ready: Ready, reception: Reception, terms: HttpTerms) -> S
 
 
 def _protocol_routes(codec: Codec, terms: HttpTerms) -> list[Route]:
-    counts = CountPages(codec, terms.max_body_bytes)
+    counts = CountPages(codec, terms.body)
     pages = {
         "/v1/messages/count_tokens": counts.message_tokens,
         "/v1/responses/input_tokens": counts.input_tokens,
@@ -111,7 +112,7 @@ def _protocol_routes(codec: Codec, terms: HttpTerms) -> list[Route]:
         "/detokenize": counts.detokenize,
     }
     endpoints = {
-        path: ChatEndpoint(codec, protocol, terms.max_body_bytes)
+        path: ChatEndpoint(codec, protocol, terms.body)
         for path, protocol in ANSWERS.items()
     }
     return [

@@ -4,19 +4,36 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
 
 import uvicorn
 from starlette.applications import Starlette
 
-from services.codec.http_connection import HttpConnection
+from services.codec.connection_settings import ConnectionSettings
+from services.codec.http_connection import ConnectionTerms, HttpConnection
+from services.codec.open_connections import OpenConnections
 from services.shared.server import CannotListen
 from services.shared.tasks import Tasks
 
 BACKLOG = 2048
-KEEP_ALIVE_S = 75
-"""Longer than the minute after which common proxies close an idle connection."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Door:
+    """How a door takes connections.
+
+    Args:
+        settings: what callers may hold.
+        speaks_for_many: whether an address is a proxy's.
+        tls: HTTPS where it is given.
+    """
+
+    settings: ConnectionSettings = field(default_factory=ConnectionSettings)
+    speaks_for_many: Callable[[str], bool] = lambda _: False
+    tls: ssl.SSLContext | None = None
 
 
 class HttpServer(uvicorn.Server):
@@ -47,24 +64,28 @@ async def listening(
     port: int,
     *,
     drain_s: float,
-    tls: ssl.SSLContext | None = None,
+    door: Door | None = None,
 ) -> AsyncIterator[HttpServer]:
-    """Serves inside the block, HTTPS where `tls` is given; port 0 takes a free one.
+    """Serves inside the block, as `door` says; port 0 takes a free one.
 
     At the end no connection is taken any more, and running requests have `drain_s` to end.
 
     Raises:
         CannotListen: the address is taken or is none of this machine.
     """
+    door = door or Door()
+    settings, tls = door.settings, door.tls
+    connections = OpenConnections(settings.max_open, settings.max_per_address, door.speaks_for_many)
+    terms = ConnectionTerms(settings=settings, connections=connections)
     config = uvicorn.Config(
         application,
-        http=HttpConnection,
+        http=partial(HttpConnection, terms),  # type: ignore[arg-type]  # it is only called
         log_config=None,
         access_log=False,
         server_header=False,
         lifespan="off",
         proxy_headers=False,
-        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_keep_alive=settings.idle_timeout_s,  # type: ignore[arg-type]  # for call_later
         ws="none",
         timeout_graceful_shutdown=max(1, round(drain_s)),
         ssl_context_factory=None if tls is None else lambda *_: tls,

@@ -8,12 +8,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from random import Random
+from ssl import SSLContext
 
 from services.codec.codec import Codec, Limits
 from services.codec.engine_link import EngineLink, Identity, linked
 from services.codec.filtering.screening import Screening, screening
+from services.codec.http_body import BodyLimits
 from services.codec.http_routes import HttpTerms, app
-from services.codec.http_server import HttpServer, listening
+from services.codec.http_server import Door, HttpServer, listening
 from services.codec.https import showing
 from services.codec.listeners import Listeners
 from services.codec.metrics import CodecMetrics, Sources
@@ -28,6 +30,7 @@ from services.codec.request_rows import row_of
 from services.codec.rpc import CodecServicer, denied_call, register
 from services.codec.served_model import ServedModel
 from services.codec.settings import CodecSettings
+from services.shared.access.address_rules import is_in, networks_of
 from services.shared.access.opening import guarding
 from services.shared.access.rpc_guard import RpcGuard
 from services.shared.access.tenant_quotas import TenantQuotas
@@ -130,14 +133,16 @@ async def _doors(
     max_body_bytes = settings.service.limits.max_body_bytes
     terms = HttpTerms(
         health=settings.health,
-        max_body_bytes=max_body_bytes,
+        body=BodyLimits(max_bytes=max_body_bytes, timeout_s=server.connections.body_timeout_s),
         allowed_origins=server.allowed_origins,
     )
     application = app(codec, ready, reception, terms)
     process = Process(service="codec", traffic=Traffic(), certificate_expiry=lambda: mesh.not_after)
     async with (
         showing(server.tls) as tls,
-        listening(application, server.host, server.port, drain_s=LAST_WORDS_S, tls=tls) as http,
+        listening(
+            application, server.host, server.port, drain_s=LAST_WORDS_S, door=_door(settings, tls)
+        ) as http,
         serving(
             f"{server.host}:{server.grpc_port}",
             partial(register, CodecServicer(codec, reception, max_body_bytes)),
@@ -183,12 +188,22 @@ def _sources(
         is_router_up=lambda: codec.fault is None,
         is_ready=lambda: ready.fault is None,
         quota_store_up=lambda: reception.quotas.is_shared,
+        quota_questions=lambda: reception.quotas.questions,
         logged_rows=dict if request_log is None else lambda: _rows(request_log),
     )
 
 
 def _rows(request_log: RequestLog) -> dict[str, int]:
     return {"written": request_log.written, "dropped": sum(request_log.dropped.values())}
+
+
+def _door(settings: CodecSettings, tls: SSLContext | None) -> Door:
+    proxies = networks_of("trusted_proxies", settings.security.trusted_proxies)
+    return Door(
+        settings=settings.server.connections,
+        speaks_for_many=lambda address: is_in(address, proxies),
+        tls=tls,
+    )
 
 
 def _identity(folder: ModelFolder, encoder: PromptEncoder) -> Identity:

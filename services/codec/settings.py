@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from services.codec.connection_settings import ConnectionSettings
 from services.codec.filtering.settings import ContentFilterSettings
 from services.codec.output.families import FAMILIES
 from services.codec.protocols.reading import Images
@@ -51,6 +52,7 @@ class DoorSettings:
     host: str = "127.0.0.1"
     allowed_origins: tuple[str, ...] = ()
     tls: TlsSettings = field(default_factory=TlsSettings)
+    connections: ConnectionSettings = field(default_factory=ConnectionSettings)
 
     def __post_init__(self) -> None:
         within("port", self.port, 0, 65535)

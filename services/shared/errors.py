@@ -110,6 +110,14 @@ class RequestTooLarge(ServiceError):
     """A body beyond the limit of the door."""
 
 
+class HeadersTooLarge(ServiceError):
+    """More before a body than the door takes."""
+
+
+class SentTooSlowly(ServiceError):
+    """A request that did not come in time; the connection ends."""
+
+
 class Unauthenticated(ServiceError):
     """No key, or one that is not taken; why is nobody's to know but the log's."""
 
@@ -170,6 +178,8 @@ WIRE: dict[type[ServiceError], Wire] = {
     ContextLengthExceeded: Wire(Code.INVALID_ARGUMENT, 400),
     ContentRefused: Wire(Code.INVALID_ARGUMENT, 400),
     RequestTooLarge: Wire(Code.OUT_OF_RANGE, 413),
+    HeadersTooLarge: Wire(Code.OUT_OF_RANGE, 431),
+    SentTooSlowly: Wire(Code.DEADLINE_EXCEEDED, 408),
     Unauthenticated: Wire(Code.UNAUTHENTICATED, 401),
     PermissionDenied: Wire(Code.PERMISSION_DENIED, 403),
     NotFound: Wire(Code.NOT_FOUND, 404),

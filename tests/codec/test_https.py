@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from services.codec.http_server import listening
+from services.codec.http_server import Door, listening
 from services.codec.https import Https, showing
 from services.codec.settings import CodecSettings, TlsSettings
 from services.shared.config import BadConfig, load
@@ -45,7 +45,7 @@ def files(authority: Authority) -> Identity:
 
 @asynccontextmanager
 async def door(https: Https) -> AsyncIterator[str]:
-    listens = listening(APPLICATION, "127.0.0.1", 0, drain_s=1, tls=https.context)
+    listens = listening(APPLICATION, "127.0.0.1", 0, drain_s=1, door=Door(tls=https.context))
     async with listens as server:
         yield server.address
 

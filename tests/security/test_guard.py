@@ -12,6 +12,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from starlette.routing import Route
 from tokenway.codec.v1 import codec_pb2
 
+from services.codec.http_body import BodyLimits
 from services.codec.http_routes import HttpTerms, app
 from services.codec.service import RPC_SERVICE
 from services.shared.channel import open_channel
@@ -28,7 +29,7 @@ ROUTES = [
         cast(Any, None),
         cast(Any, None),
         cast(Any, None),
-        HttpTerms(health=HealthSettings(), max_body_bytes=1),
+        HttpTerms(health=HealthSettings(), body=BodyLimits(max_bytes=1, timeout_s=60)),
     ).routes
     if isinstance(route, Route)
     for method in sorted(route.methods or {"*"})

@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 from starlette.routing import Route
 
+from services.codec.http_body import BodyLimits
 from services.codec.http_routes import HttpTerms, app
 from services.shared.settings import HealthSettings
 
@@ -83,7 +84,7 @@ def test_there_are_files_to_look_at() -> None:
 
 
 def test_every_http_route_is_in_the_readme() -> None:
-    terms = HttpTerms(health=HealthSettings(), max_body_bytes=1)
+    terms = HttpTerms(health=HealthSettings(), body=BodyLimits(max_bytes=1, timeout_s=60))
     routes = app(cast(Any, None), cast(Any, None), cast(Any, None), terms).routes
     paths = {route.path for route in routes if isinstance(route, Route)}
     assert len(paths) == len(routes)

@@ -18,6 +18,12 @@ def networks_of(key: str, texts: Sequence[str]) -> tuple[Network, ...]:
         raise ValueError(f"{key} must be networks like 10.0.0.0/8: {error}") from error
 
 
+def is_in(address: str, networks: Sequence[Network]) -> bool:
+    """False for what is no address."""
+    known = _known(address)
+    return known is not None and _in(known, networks)
+
+
 class AddressRules:
     """Decides by the address of the peer, or of the one that it speaks for.
 
@@ -54,8 +60,7 @@ class AddressRules:
     def allows(self, address: str) -> bool:
         if not self._allowed:
             return True
-        known = _known(address)
-        return known is not None and _in(known, self._allowed)
+        return is_in(address, self._allowed)
 
 
 def peer_of(grpc_peer: str) -> str:

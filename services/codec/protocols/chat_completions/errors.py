@@ -8,12 +8,14 @@ from services.codec.protocols.reply import Refusal, json_bytes
 from services.shared.errors import (
     ContextLengthExceeded,
     DeadlineExceeded,
+    HeadersTooLarge,
     InvalidRequest,
     NotFound,
     Overloaded,
     PermissionDenied,
     RateLimited,
     RequestTooLarge,
+    SentTooSlowly,
     ServiceError,
     Unauthenticated,
     Unavailable,
@@ -24,6 +26,8 @@ PROMPT = "messages"
 _CODES: dict[type[ServiceError], str] = {
     Unauthenticated: "invalid_api_key",
     RequestTooLarge: "request_too_large",
+    HeadersTooLarge: "request_header_fields_too_large",
+    SentTooSlowly: "request_timeout",
     Overloaded: "rate_limit_exceeded",
     RateLimited: "rate_limit_exceeded",
     Unavailable: "overloaded",
