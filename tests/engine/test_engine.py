@@ -19,7 +19,7 @@ from services.engine.parts import Parts
 from services.engine.simulated import CostModel, SimulatedRunner
 from services.engine.simulated_memory import SimulatedMemory
 from services.shared.stream.client_session import ClientSession
-from services.shared.stream.events import Failed, Finished, Tokens
+from services.shared.stream.events import CancelReason, Failed, Finished, Tokens
 from services.shared.stream.generate import generate
 from services.shared.stream.generation import Generation, Sampling, Stopping
 from services.shared.stream.load import ReplicaState
@@ -27,6 +27,7 @@ from services.shared.stream.source import Submission
 from services.shared.tls.way import CLEAR
 from tests.engine.harness import LIMITS, Harness, simulated
 from tests.engine.served import Served, served
+from tests.recorder import Recorder
 from tests.waiting import until
 
 
@@ -245,3 +246,29 @@ async def collect(
     finally:
         await events.aclose()
     raise AssertionError("the stream ended without an end")
+
+
+async def test_generations_are_counted_wherever_they_are() -> None:
+    async with served(endless(step_us=5000)) as subject, session(subject) as client:
+        counts = subject.engine.counts
+
+        def everywhere() -> tuple[int, int, dict[str, int]]:
+            now = counts()
+            assert now.started == now.running + now.waiting + sum(now.ended.values())
+            return now.running, now.waiting, {end: n for end, n in now.ended.items() if n}
+
+        cancels = [
+            client.submit(Submission(generation(number, 10, 400), "", Recorder()))
+            for number in range(LIMITS.max_batch_size + 2)
+        ]
+        await until(lambda: everywhere() == (LIMITS.max_batch_size, 2, {}))
+        late = Recorder()
+        client.submit(Submission(generation(99, 600, 1), "", late))
+        await until(lambda: isinstance(late.last, Failed))
+        assert everywhere()[2] == {"refused": 1}
+        for cancel in cancels:
+            cancel(CancelReason.CLIENT_GONE)
+        short = Recorder()
+        client.submit(Submission(generation(98, 10, 1), "", short))
+        await until(lambda: isinstance(short.last, Finished))
+        assert everywhere() == (0, 0, {"refused": 1, "cancelled": 10, "finished": 1})

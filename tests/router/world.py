@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from services.router.admission.admission import Admission
 from services.router.admission.admission_rules import AdmissionRules
+from services.router.balancing.balancer import Balancer
 from services.router.balancing.versions import Versions
 from services.router.fleet.fleet import Fleet
 from services.router.fleet.fleet_rules import FleetRules
@@ -94,7 +95,8 @@ class World:
         fleet_rules = FleetRules(room=room, versions=versions or Versions(), prefill=prefill)
         self.fleet = Fleet(self.clock, fleet_rules, self._changed)
         rules = AdmissionRules(max_waiting=max_waiting, wait_for_replica_s=WAIT_S)
-        self.admission = Admission(self.fleet, self.clock, lambda: 0.5, rules)
+        self.balancer = Balancer()
+        self.admission = Admission(self.fleet, self.clock, lambda: 0.5, rules, self.balancer)
         self.budget = RetryBudget(retries or RetryRules())
         self.relay = Relay(self.fleet, self.admission, self.clock, self.notes, budget=self.budget)
         self.fleet.evacuate = self.relay.evacuate

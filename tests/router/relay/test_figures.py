@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from services.router.balancing.balancer import For
 from services.router.demand import Lane
 from services.router.fleet.room import RoomRules
 from services.router.relay.figures import End, LegCause, PrefillEnd
 from services.router.status import Role
+from services.shared.addresses import next_address, root_address
 from services.shared.errors import Code, Overloaded, ServiceError
+from services.shared.stream.blocks import BlockEvents
 from services.shared.stream.events import CancelReason
 from tests.recorder import Recorder, submission
+from tests.router.identity import IDENTITY
 from tests.router.world import BLOCK_TOKENS, World
 
 LONG = tuple(range(4 * BLOCK_TOKENS + 1))
@@ -114,3 +118,20 @@ def test_a_prefill_ends_in_one_of_three_ways(end: PrefillEnd) -> None:
     prefills = world.relay.figures.prefills
     assert {name: count for name, count in prefills.items() if count} == {end: 1}
     assert legs(world) == {LegCause.NEW: 1}
+
+
+def test_a_decision_is_counted_by_what_spoke_for_the_replica() -> None:
+    world = World("d", "p", roles={"d": Role.DECODE, "p": Role.PREFILL})
+    world.relay.submit(submission("x", Recorder(), prompt_ids=LONG))
+    world.relay.submit(submission("y", Recorder()))
+    tell_blocks(world, "d", LONG[: 2 * BLOCK_TOKENS])
+    world.relay.submit(submission("z", Recorder(), prompt_ids=LONG[: 2 * BLOCK_TOKENS + 1]))
+    decisions = {reason: count for reason, count in world.balancer.decisions.items() if count}
+    assert decisions == {For.PREFILL: 1, For.LOAD: 1, For.CACHED: 1}
+
+
+def tell_blocks(world: World, name: str, prompt: tuple[int, ...]) -> None:
+    addresses = [root_address(IDENTITY.version, "", b"")]
+    for start in range(0, len(prompt), BLOCK_TOKENS):
+        addresses.append(next_address(addresses[-1], prompt[start : start + BLOCK_TOKENS]))
+    world.fleet.tell_blocks(name, BlockEvents(sequence=1, snapshot=True, stored=addresses[1:]))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from services.shared.access.denials import OTHERS, PERIOD_S, Denials, Why
+from services.shared.access.denials import OTHERS, PERIOD_S, Denials, Kind, Why
 from tests.shared.audit.noted import events_in, noting
 
 
@@ -84,3 +84,21 @@ def test_the_audit_hears_the_same_as_the_log(tmp_path: Path) -> None:
     assert (once["who"], once["address"], once["what"]) == ("key:tw_a", "10.0.0.1", "unknown key")
     assert "times" not in once
     assert (again["times"], again["request_id"]) == (2, "req-0")
+
+
+def test_causes_are_counted_under_names_of_a_closed_set() -> None:
+    denials = Denials(ManualClock())
+    causes = {
+        "no key": Kind.NO_KEY,
+        "unknown key": Kind.UNKNOWN_KEY,
+        "expired key": Kind.EXPIRED_KEY,
+        "revoked key": Kind.REVOKED_KEY,
+        "expired token": Kind.EXPIRED_TOKEN,
+        "token of another issuer": Kind.WRONG_TOKEN,
+        "malformed token": Kind.WRONG_TOKEN,
+        "address": Kind.ADDRESS,
+        "two keys in one request": Kind.OTHER,
+    }
+    for cause in causes:
+        denials.note(why(cause=cause), "r")
+    assert denials.counts == {kind: list(causes.values()).count(kind) for kind in Kind}
