@@ -180,11 +180,26 @@ class Plan:
                 **(self._sharing() if service == "engine" else {}),
                 **self.mesh.environ(_folder(name)),
                 **books_of(service, self._file(service), self.options.key_dir),
-                **environment_for(service, self.environ),
+                **self._said(service),
                 **environ,
             },
             ports=ports,
         )
+
+    def _said(self, service: str) -> dict[str, str]:
+        """What the environment says to a service.
+
+        In the clear a router cannot tell the codec from a caller, so keys are for the codec alone.
+        """
+        said = environment_for(service, self.environ)
+        if service != "router" or self.mesh.mtls:
+            return said
+        return {
+            name: text
+            for name, text in said.items()
+            if not name.startswith(SECURITY)
+            or name.removeprefix(SECURITY).lower() in keys(MeshSettings)
+        }
 
     def _leaving(self, service: str) -> dict[str, str]:
         """How a service leaves, where its file does not say.

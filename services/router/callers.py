@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from services.router.client_guard import ClientGuard
+from services.router.security_settings import RouterSecurity
 from services.shared.access.guard import Guard
 from services.shared.access.opening import guarding
 from services.shared.access.rpc_guard import RpcGuard
-from services.shared.access.settings import SecuritySettings
 from services.shared.mesh.mesh import Mesh
 from services.shared.mesh.rules import FOR_CLIENTS
 
@@ -23,16 +23,17 @@ if TYPE_CHECKING:
 
 
 @asynccontextmanager
-async def callers_of(settings: SecuritySettings, mesh: Mesh, host: str) -> AsyncIterator[Guards]:
+async def callers_of(settings: RouterSecurity, mesh: Mesh, host: str) -> AsyncIterator[Guards]:
     """What stands before a router's methods; follows the files of keys inside the block.
 
     Raises:
         BadConfig: a file of keys cannot be used.
     """
-    if not settings.needs_credentials:
+    shown = settings.callers
+    if shown is None:
         yield _guards(mesh, None)
         return
-    async with guarding(settings, host, mesh.audit) as access:
+    async with guarding(shown, host, mesh.audit) as access:
         yield _guards(mesh, access.guard)
 
 

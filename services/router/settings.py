@@ -11,7 +11,7 @@ from services.router.fleet.health import HealthRules
 from services.router.fleet.prefill_rules import PrefillRules
 from services.router.relay.retry_budget import RetryRules
 from services.router.replica_spec import ReplicaSpec
-from services.shared.access.settings import SecuritySettings
+from services.router.security_settings import RouterSecurity
 from services.shared.bounds import at_least, within
 from services.shared.settings import MetricsSettings, ServerSettings, TelemetrySettings
 
@@ -64,7 +64,7 @@ class RouterSettings:
     discovery: DiscoverySettings = DiscoverySettings()
     server: ServerSettings = ServerSettings(port=9000)
     service: ServiceSettings = ServiceSettings()
-    security: SecuritySettings = field(default_factory=SecuritySettings)
+    security: RouterSecurity = field(default_factory=RouterSecurity)
     metrics: MetricsSettings = MetricsSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
 

@@ -11,9 +11,9 @@ import pytest
 
 from services.router.app import Router, routing
 from services.router.replica_spec import ReplicaSpec
+from services.router.security_settings import RouterSecurity
 from services.router.settings import DiscoverySettings, RouterSettings
 from services.router.status import Status
-from services.shared.access.settings import SecuritySettings
 from services.shared.settings import ServerSettings
 from services.shared.stream.client_session import ClientSession
 from services.shared.stream.events import Failed, Finished
@@ -69,7 +69,7 @@ async def node(file: Path, *addresses: str) -> AsyncIterator[Node]:
         replicas=tuple(map(ReplicaSpec.parse, addresses)),
         discovery=DiscoverySettings(file=file, interval_s=0.05),
         server=ServerSettings(port=0, host="127.0.0.1"),
-        security=SecuritySettings(mtls=False),
+        security=RouterSecurity(mtls=False),
     )
     async with routing(settings) as router, client(router.address) as session:
         await until(lambda: router.fleet.ready() or not addresses)

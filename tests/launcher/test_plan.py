@@ -266,3 +266,15 @@ def test_requests_and_what_operators_do_are_noted_unless_somebody_says_where(
     nowhere = plan("--key-dir", str(tmp_path / "file")).codec("r").environ
     assert url not in nowhere
     assert audit not in nowhere
+
+
+def test_a_router_hears_of_keys_only_where_it_can_tell_the_codec_from_who_shows_them() -> None:
+    said = {"TOKENWAY_SECURITY__KEYS_FILE": "keys.json", "TOKENWAY_SECURITY__AUDIT_FILE": "a"}
+    router = plan(**said).router([]).environ
+    assert {name: router.get(name) for name in said} == said
+    in_the_clear = plan(**said, TOKENWAY_SECURITY__MTLS="false")
+    assert "TOKENWAY_SECURITY__KEYS_FILE" not in in_the_clear.router([]).environ
+    assert in_the_clear.router([]).environ["TOKENWAY_SECURITY__AUDIT_FILE"] == "a"
+    assert in_the_clear.codec("").environ["TOKENWAY_SECURITY__KEYS_FILE"] == "keys.json"
+    tenants = plan(**said, TOKENWAY_SECURITY__TENANTS_FILE="tenants.yaml")
+    assert "TOKENWAY_SECURITY__TENANTS_FILE" not in tenants.router([]).environ

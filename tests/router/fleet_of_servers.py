@@ -7,8 +7,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from services.router.app import Router, routing
 from services.router.replica_spec import ReplicaSpec
+from services.router.security_settings import RouterSecurity
 from services.router.settings import RouterSettings, ServiceSettings
-from services.shared.access.settings import SecuritySettings
 from services.shared.settings import ServerSettings
 from services.shared.stream.client_session import ClientSession
 from tests.recorder import Recorder, submission
@@ -65,7 +65,7 @@ async def router_over(
         ),
         server=ServerSettings(port=0, host="127.0.0.1"),
         service=service or ServiceSettings(),
-        security=SecuritySettings(mtls=False),
+        security=RouterSecurity(mtls=False),
     )
     async with routing(settings) as router:
         await until(

@@ -18,8 +18,8 @@ from tokenway.types.v1 import types_pb2 as types
 from services.launcher.keys_command import create_key
 from services.router.app import routing
 from services.router.replica_spec import ReplicaSpec
+from services.router.security_settings import RouterSecurity
 from services.router.settings import RouterSettings
-from services.shared.access.settings import SecuritySettings
 from services.shared.settings import ServerSettings
 from services.shared.tls.dial import Dial, in_the_clear
 from services.shared.tls.identity import Role, server_name
@@ -78,7 +78,7 @@ async def door_of(certified: Certified | None, keys: Path | None = None) -> Asyn
     engine = ScriptedEngine(script=lambda _: [[5]], describes=DESCRIBES)
     credentials = None if certified is None else certified.server(Role.ENGINE)
     folder = None if certified is None else certified.folder(Role.ROUTER)
-    security = SecuritySettings(mtls=certified is not None, certificates=folder, keys_file=keys)
+    security = RouterSecurity(mtls=certified is not None, certificates=folder, keys_file=keys)
     async with serving_engine(engine, credentials=credentials) as replica:
         settings = RouterSettings(
             replicas=(ReplicaSpec.parse(replica),),

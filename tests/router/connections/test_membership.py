@@ -11,8 +11,8 @@ import pytest
 
 from services.router.app import Router, routing
 from services.router.demand import Lane
+from services.router.security_settings import RouterSecurity
 from services.router.settings import DiscoverySettings, RouterSettings
-from services.shared.access.settings import SecuritySettings
 from services.shared.settings import ServerSettings
 from services.shared.stream.client_session import ClientSession
 from services.shared.stream.events import Finished
@@ -35,7 +35,7 @@ async def router_with(file: Path) -> AsyncIterator[tuple[Router, ClientSession]]
     settings = RouterSettings(
         discovery=DiscoverySettings(file=file, interval_s=0.05),
         server=ServerSettings(port=0, host="127.0.0.1"),
-        security=SecuritySettings(mtls=False),
+        security=RouterSecurity(mtls=False),
     )
     async with routing(settings) as router, client(router.address) as session:
         yield router, session

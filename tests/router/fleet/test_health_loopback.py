@@ -11,9 +11,9 @@ import pytest
 from services.router.app import Router, routing
 from services.router.fleet.health import HealthRules
 from services.router.replica_spec import ReplicaSpec
+from services.router.security_settings import RouterSecurity
 from services.router.settings import RouterSettings, ServiceSettings
 from services.router.status import Status
-from services.shared.access.settings import SecuritySettings
 from services.shared.errors import Unavailable
 from services.shared.settings import ServerSettings
 from services.shared.stream.client_session import ClientSession
@@ -42,7 +42,7 @@ async def router_with(
         replicas=tuple(map(ReplicaSpec.parse, addresses)),
         server=ServerSettings(port=0, host="127.0.0.1"),
         service=ServiceSettings(health=rules),
-        security=SecuritySettings(mtls=False),
+        security=RouterSecurity(mtls=False),
     )
     async with routing(settings) as router:
         await until(lambda: all(one.identity is not None for one in router.fleet))

@@ -16,8 +16,8 @@ from tokenway.router.v1 import router_pb2, router_pb2_grpc
 from services.launcher.keys_command import create_key
 from services.router.app import routing
 from services.router.replica_spec import ReplicaSpec
+from services.router.security_settings import RouterSecurity
 from services.router.settings import RouterSettings
-from services.shared.access.settings import SecuritySettings
 from services.shared.audit.admin_calls import DEEDS
 from services.shared.channel import open_channel
 from services.shared.errors import InvalidRequest
@@ -130,7 +130,7 @@ async def test_without_certificates_the_address_is_who_it_was(path: Path) -> Non
 
 
 @asynccontextmanager
-async def operated(security: SecuritySettings) -> AsyncIterator[tuple[Any, str]]:
+async def operated(security: RouterSecurity) -> AsyncIterator[tuple[Any, str]]:
     """A router's operating methods, and the address of its replica."""
     async with servers(ScriptedEngine()) as fleet:
         (name,) = fleet.addresses
@@ -143,7 +143,7 @@ async def operated(security: SecuritySettings) -> AsyncIterator[tuple[Any, str]]
 
 
 async def test_a_router_notes_what_was_done_to_its_replicas(path: Path) -> None:
-    async with operated(SecuritySettings(mtls=False, audit_file=path)) as (stub, name):
+    async with operated(RouterSecurity(mtls=False, audit_file=path)) as (stub, name):
         drain, bad = router_pb2.DrainReplicaRequest, "no\nsuch\x1b[31m"
         await ask(stub.DrainReplica, drain(address=name))
         await ask(stub.DrainReplica, drain(address=name, undo=True))
@@ -166,7 +166,7 @@ async def test_a_key_says_who_it_was_and_who_has_none_does_nothing(
     keys = tmp_path / "keys.json"
     key = create_key(keys, "acme", "")
     request = router_pb2.DrainReplicaRequest(address="a:1")
-    async with operated(SecuritySettings(mtls=False, keys_file=keys, audit_file=path)) as (stub, _):
+    async with operated(RouterSecurity(mtls=False, keys_file=keys, audit_file=path)) as (stub, _):
         await ask(stub.DrainReplica, request, (("x-api-key", key.text),))
         await ask(stub.DrainReplica, request)
     deed, refused = events_in(path)
