@@ -15,6 +15,9 @@ _SHARED: tuple[tuple[str, int], ...] = (
     ("grpc.http2.max_pings_without_data", 0),
 )
 
+MAX_METADATA_BYTES = 16 * 2**10
+"""Keys and tokens of callers fit with room; more is refused before a method is called."""
+
 SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
     *_SHARED,
     # Half of what a client keeps to, so that a late ping never counts as a flood.
@@ -22,6 +25,9 @@ SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
     # A port that is taken is an error, not a second listener.
     ("grpc.so_reuseport", 0),
     ("grpc.max_concurrent_streams", 4096),
+    # Below the first none is refused, beyond the second all are.
+    ("grpc.max_metadata_size", MAX_METADATA_BYTES),
+    ("grpc.absolute_max_metadata_size", MAX_METADATA_BYTES),
 )
 
 CONNECTION_AGE_S = 3600
