@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from random import Random
 from typing import Any, Protocol
@@ -18,6 +19,8 @@ from tests.simulation.virtual_time import VirtualLoop
 
 END = object()
 """What a stream ends with, instead of a message."""
+
+Metadata = Sequence[tuple[str, str]]
 
 Spoil = Callable[[pb.FetchResponse], pb.FetchResponse | None]
 """Another message in its place; None breaks the call off."""
@@ -110,11 +113,24 @@ class Channel:
         return grpc.ChannelConnectivity.READY if up else grpc.ChannelConnectivity.TRANSIENT_FAILURE
 
 
+@dataclass(frozen=True)
+class Context:
+    """What a servicer asks of the context of a call."""
+
+    metadata: Metadata
+
+    def invocation_metadata(self) -> Metadata:
+        return self.metadata
+
+
 class Call:
     """A fetch: the servicer's messages arrive one after the other."""
 
-    def __init__(self, wires: KvWires, peer: str, request: pb.FetchRequest) -> None:
+    def __init__(
+        self, wires: KvWires, peer: str, request: pb.FetchRequest, metadata: Metadata = ()
+    ) -> None:
         self._wires = wires
+        self._context: Any = Context(metadata)
         self._peer = peer
         self._arrived: asyncio.Queue[object] = asyncio.Queue()
         self._task = wires.loop.create_task(self._carry(request))
@@ -145,8 +161,7 @@ class Call:
             return
         lender.on_end[self] = self._break
         try:
-            no_context: Any = None
-            messages = lender.servicer.Fetch(request, no_context)
+            messages = lender.servicer.Fetch(request, self._context)
             async for message in messages:
                 spoil, self._wires.spoil = self._wires.spoil, None
                 told = message if spoil is None else spoil(message)

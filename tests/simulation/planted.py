@@ -22,6 +22,7 @@ from services.router.admission.fair_share import FairShare
 from services.router.fleet.ejection import Cause, Ejection
 from services.router.fleet.health import Health
 from services.router.fleet.judge import Judge
+from services.router.relay.deadline import Deadline
 from services.router.relay.delivery import Delivery
 from services.router.relay.leg import Leg
 from services.router.relay.prefill import Prefill
@@ -100,7 +101,8 @@ def _told_twice(real: Method) -> Method:
 
 
 def _keeps_pending(_: Method) -> Method:
-    def end(self: Leg) -> None:
+    def end(self: Leg, end: str) -> None:
+        self._attempt.close(end)
         self.replica.running -= 1
         self.settle(self._left)
 
@@ -251,7 +253,7 @@ PLANTED = (
     Planted("what a lost replica sends late is taken", Relayed, "_receive", _any_leg),
     Planted("an end is told twice", Relayed, "_finish", _told_twice),
     Planted("a deadline is not kept", Relayed, "_expire", _returns(None)),
-    Planted("a deadline is not passed on", Relayed, "_left_ms", _returns(None)),
+    Planted("a deadline is not passed on", Deadline, "left_ms", _returns(None)),
     Planted("a retry goes where it failed", Setbacks, "avoiding", _returns(frozenset())),
     Planted("the retry budget is never used up", RetryBudget, "spend", _returns(True)),
     Planted("pending tokens are not given back", Leg, "end", _keeps_pending),
