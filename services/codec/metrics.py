@@ -34,6 +34,7 @@ class Sources:
         is_router_up: what generates is there and fits.
         is_ready: the codec can serve.
         quota_store_up: 1 while the store of quotas answers; None without one.
+        quota_questions: to that store, by result; empty without one.
         logged_rows: of the request log, by what became of them; empty without one.
     """
 
@@ -43,6 +44,7 @@ class Sources:
     is_router_up: Callable[[], bool]
     is_ready: Callable[[], bool]
     quota_store_up: Figure = absent
+    quota_questions: Callable[[], Mapping[str, int]] = dict
     logged_rows: Callable[[], Mapping[str, int]] = dict
 
 
@@ -171,6 +173,12 @@ class CodecMetrics(Collector):
         store_up, rows = sources.quota_store_up(), sources.logged_rows()
         if store_up is not None:
             yield gauge("tokenway_quota_store_up", "1 while the store of quotas answers.", store_up)
+            yield counters(
+                "tokenway_quota_store_questions",
+                "Questions to the store of quotas.",
+                ["result"],
+                sources.quota_questions(),
+            )
         if rows:
             yield counters(
                 "tokenway_request_log_rows", "Rows of the request log.", ["result"], rows

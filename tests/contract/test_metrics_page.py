@@ -59,6 +59,7 @@ def codec() -> list[Collector]:
         is_router_up=lambda: True,
         is_ready=lambda: True,
         quota_store_up=lambda: 1,
+        quota_questions=lambda: dict.fromkeys(("answered", "unanswered", "lost", "late"), 0),
         logged_rows=lambda: {"written": 0, "dropped": 0},
     )
     return [CodecMetrics(sources)]

@@ -101,11 +101,7 @@ class Quota:
 
     def refusal(self) -> RateLimited | None:
         """Why a request for the shortest answer would be refused now; None while it would not."""
-        return (
-            self.entry_refusal()
-            or _too_soon(self._tokens, 1, TOKENS)
-            or self._too_many(1)
-        )
+        return self.entry_refusal() or _too_soon(self._tokens, 1, TOKENS) or self._too_many(1)
 
     def entry_refusal(self) -> RateLimited | None:
         """Why any request would be refused now, of which nothing is ever given back."""

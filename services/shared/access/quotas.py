@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
 from services.shared.access.quota import Quota, Reservation
@@ -28,6 +28,7 @@ class Quotas:
         self._tenants = tenants
         self._now = now
         self.is_shared = None
+        self.questions: Mapping[str, int] = {}
         self._size = size
         self._quotas: dict[str | None, Quota] = {}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
@@ -15,6 +16,11 @@ class TenantQuotas(Protocol):
     @property
     def is_shared(self) -> bool | None:
         """Whether the store that several processes share answers; None without one."""
+        ...
+
+    @property
+    def questions(self) -> Mapping[str, int]:
+        """What came of what was for that store, by result; empty without one."""
         ...
 
     def of(self, tenant: str | None, /) -> Quota:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -89,6 +89,16 @@ class SharedQuotas:
     def is_shared(self) -> bool:
         """Whether the store answers."""
         return self._link.is_up
+
+    @property
+    def questions(self) -> Mapping[str, int]:
+        counts = self.counts
+        return {
+            "answered": counts.checks - counts.failures,
+            "unanswered": counts.failures,
+            "lost": counts.lost,
+            "late": counts.late,
+        }
 
     def of(self, tenant: str | None) -> Quota:
         if self._link.is_up:
