@@ -12,6 +12,7 @@ from services.shared.access.caller import ANYBODY, Caller
 from services.shared.access.guard import NO_KEY, WRONG_KEY, WRONG_PLACE, Denial, Guard
 from services.shared.access.loopback import is_loopback
 from services.shared.access.opening import guarding
+from services.shared.access.quota_settings import QuotaSettings
 from services.shared.access.settings import SecuritySettings
 from services.shared.access.shown import Shown
 from services.shared.config import BadConfig
@@ -61,6 +62,20 @@ async def test_files_that_cannot_be_used_stop_the_start(tmp_path: Path) -> None:
     with pytest.raises(BadConfig, match="list `keys`"):
         async with guarding(SecuritySettings(jwt=settings), "127.0.0.1"):
             pass
+
+
+async def test_an_address_of_a_store_that_is_none_stops_the_start_and_is_not_shown(
+    tmp_path: Path,
+) -> None:
+    keys, tenants = tmp_path / "keys.json", tmp_path / "tenants.yaml"
+    create_key(keys, "acme", "")
+    tenants.write_text("tenants: [acme]")
+    quotas = QuotaSettings(redis_url="http://:hidden@store")
+    settings = SecuritySettings(keys_file=keys, tenants_file=tenants, quotas=quotas)
+    with pytest.raises(BadConfig, match=r"security\.quotas\.redis_url must be redis://") as caught:
+        async with guarding(settings, "127.0.0.1"):
+            pass
+    assert "hidden" not in str(caught.value)
 
 
 async def test_keys_are_followed_and_wrong_places_learn_nothing_of_them(

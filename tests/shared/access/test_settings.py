@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from services.shared.access.quota_settings import QuotaSettings
 from services.shared.access.settings import JwtSettings, SecuritySettings
 
 FILE = Path("x")
@@ -35,6 +36,10 @@ def test_tokens(given: dict[str, Any], said: str) -> None:
     [
         ({"keys_file": FILE, "open": True}, "open must be false"),
         ({"tenants_file": FILE}, "tenants_file must not be set"),
+        (
+            {"keys_file": FILE, "quotas": QuotaSettings(redis_url="redis://store")},
+            "redis_url must not be set without tenants_file",
+        ),
         ({"allowed_addresses": ("x",)}, "allowed_addresses must be networks"),
         ({"trusted_proxies": ("x",)}, "trusted_proxies must be networks"),
     ],
