@@ -88,6 +88,13 @@ class HttpConnection(H11Protocol):
         else:
             self.transport.abort()
 
+    def shutdown(self) -> None:
+        """Called when the server stops."""
+        if self._is_leaving:
+            self.transport.abort()
+        else:
+            super().shutdown()
+
     def pause_writing(self) -> None:
         super().pause_writing()
         self._unsent = self.transport.get_write_buffer_size()

@@ -36,6 +36,17 @@ async def test_a_head_that_does_not_end_is_hung_up_on(before: int, begun: bytes)
         writer.close()
 
 
+async def test_a_server_stops_while_one_is_sent_away() -> None:
+    door = Door(settings=ConnectionSettings(max_headers=1))
+    async with asyncio.timeout(PATIENCE_S):
+        async with listening(Starlette(), "127.0.0.1", 0, drain_s=1, door=door) as server:
+            host, _, port = server.address.rpartition(":")
+            reader, writer = await asyncio.open_connection(host, int(port))
+            writer.write(WHOLE.replace(b"host", b"a: b\r\nhost"))
+            assert (await reader.readline()).startswith(b"HTTP/1.1 431")
+        writer.transport.abort()
+
+
 async def test_small_writes_do_not_wait_for_acknowledgements(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
