@@ -14,7 +14,7 @@ import pytest
 from services.shared.model_folder import ModelFolder
 from tests.faults.cluster import Cluster, cluster_of
 from tests.integration.stack import PATIENCE_S, Launcher, Stack, simulated
-from tests.metrics_scrape import miscounted, scraped
+from tests.metrics_scrape import Scrape, miscounted, scraped
 from tests.redis_server import wait_for
 
 SLOW = {"step_us": 5_000, "token_us": 5}
@@ -112,3 +112,20 @@ def test_odd_names_of_models_paths_and_users_make_no_series(simulated_stack: Sta
             assert refused.status_code in (400, 404)
             assert client.get(f"/v1/odd/{number}").status_code == 404
     assert [scraped(service).series() for service in stack.services] == before
+
+
+def test_a_sum_that_does_not_hold_is_told() -> None:
+    name = "tokenway_engine_generations"
+    scrape = Scrape(
+        [
+            (f"{name}_started_total", {}, 3),
+            (f"{name}_running", {}, 1),
+            (f"{name}_ended_total", {"outcome": "finished"}, 1),
+            ("tokenway_kv_pool_blocks", {}, 2),
+            ("tokenway_kv_blocks", {"state": "free"}, 1),
+            ("tokenway_kv_blocks", {"state": "owned"}, 1),
+        ]
+    )
+    (fault,) = scrape.broken()
+    assert fault.startswith(f"{name}_started_total is 3, not 2: ")
+    assert scrape.restless() == [f"{name}_running is 1"]
