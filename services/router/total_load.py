@@ -25,8 +25,9 @@ class QueueLoad:
 
 
 def total_load(state: ReplicaState, loads: Sequence[Load], queue: QueueLoad = QueueLoad()) -> Load:
-    """Counts and memory are summed, utilizations averaged; the longest step and the latest progress
-    stand for all.
+    """Counts and memory are summed; the longest step stands for all, and the latest progress.
+
+    Utilizations are averaged.
 
     A fleet makes progress while one of its replicas does, or could: those that do not are its own
     affair.

@@ -53,6 +53,7 @@ class ClientSession:
         on_load: Callable[[Load | None], None] = lambda _: None,
         on_fault: Callable[[str], None] = lambda _: None,
         on_blocks: BlockSink | None = None,
+        *,
         traffic: Traffic | None = None,
     ) -> None:
         self.name = address
