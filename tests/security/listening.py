@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 
@@ -19,7 +20,11 @@ def family(pid: int) -> Iterator[int]:
 
 def sockets(pid: int) -> set[str]:
     """Inodes of the sockets that a process has open."""
-    links = (str(fd.readlink()) for fd in Path(f"/proc/{pid}/fd").iterdir())
+    links = []
+    for fd in Path(f"/proc/{pid}/fd").iterdir():
+        # It may be closed by now.
+        with suppress(FileNotFoundError):
+            links.append(str(fd.readlink()))
     return {link[len("socket:[") : -1] for link in links if link.startswith("socket:[")}
 
 
