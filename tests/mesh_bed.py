@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -13,7 +12,7 @@ import grpc
 from services.launcher.certs.authority import Authority
 from services.launcher.certs.issued import issue
 from services.launcher.certs.subject import subject
-from services.shared.tls.certificate_files import Certificates, read_certificates
+from services.shared.tls.certificate_files import Certificates
 from services.shared.tls.dial import Dial, dialling
 from services.shared.tls.identity import Role
 from services.shared.tls.server_credentials import mutual
@@ -67,8 +66,3 @@ class Certified:
     def server(self, role: Role) -> grpc.ServerCredentials:
         files = self.files(role)
         return mutual(lambda: files)
-
-
-def following(folder: Path) -> Callable[[], Certificates]:
-    """What lies in a folder now."""
-    return lambda: read_certificates(folder)
