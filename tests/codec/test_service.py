@@ -150,9 +150,9 @@ async def test_long_prompts_do_not_stop_the_event_loop(beds: BedMaker) -> None:
 
     encode = beds.encoder.encode_with_head
 
-    def counted(conversation: Any) -> Any:
+    def counted(conversation: Any, tenant: str) -> Any:
         before = turns
-        ids = encode(conversation)
+        ids = encode(conversation, tenant)
         during.append(turns - before)
         return ids
 
