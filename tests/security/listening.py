@@ -13,18 +13,20 @@ LISTENING = "0A"
 def family(pid: int) -> Iterator[int]:
     """The process and all that it started."""
     yield pid
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            yield from family(int(child))
+    with suppress(FileNotFoundError, ProcessLookupError):
+        for task in list(Path(f"/proc/{pid}/task").iterdir()):
+            for child in (task / "children").read_text().split():
+                yield from family(int(child))
 
 
 def sockets(pid: int) -> set[str]:
     """Inodes of the sockets that a process has open."""
     links = []
-    for fd in Path(f"/proc/{pid}/fd").iterdir():
-        # It may be closed by now.
-        with suppress(FileNotFoundError):
-            links.append(str(fd.readlink()))
+    # What was open may be closed by now, and who had it open may have ended.
+    with suppress(FileNotFoundError):
+        for fd in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(FileNotFoundError):
+                links.append(str(fd.readlink()))
     return {link[len("socket:[") : -1] for link in links if link.startswith("socket:[")}
 
 
@@ -33,7 +35,7 @@ def listeners(pid: int) -> set[str]:
     inodes = {inode for member in family(pid) for inode in sockets(member)}
     found = set()
     for table in ("tcp", "tcp6", "udp", "udp6"):
-        for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
             _, local, _, state, *rest = line.split()
             if rest[5] in inodes and (state == LISTENING or table.startswith("udp")):
                 found.add(address_of(local))
