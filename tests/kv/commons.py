@@ -83,10 +83,13 @@ class Commons:
         """How many of the prompt's blocks the store of that engine has."""
         return sum(self.stores[at].present(caller.addresses(prompt, self.described)))
 
-    async def displace(self, at: int) -> None:
-        """Other prompts take all blocks of an engine's pool."""
+    async def displace(self, at: int, caller: Caller) -> None:
+        """Other prompts of the caller take all blocks of an engine's pool; others' would not.
+
+        Each tenant keeps a share of it.
+        """
         for _ in range(POOL_BLOCKS * 16 // PROMPT_TOKENS + 1):
-            await self.ask(at, Caller(tenant="others"), self.new_prompt())
+            await self.ask(at, caller, self.new_prompt())
 
     async def forget(self, at: int, caller: Caller, prompt: Sequence[int]) -> None:
         """The engine has nothing more, and its store has the prompt."""

@@ -45,7 +45,7 @@ async def known(commons: Commons, caller: Caller, prompt: Sequence[int]) -> Told
 
 async def displaced(commons: Commons, caller: Caller, prompt: Sequence[int]) -> Told:
     told = await commons.ask(EMBEDDED, caller, prompt)
-    await commons.displace(EMBEDDED)
+    await commons.displace(EMBEDDED, caller)
     return told
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
+from services.router.balancing.balancer import Decision
 from services.router.balancing.candidate import Candidate, Snapshot
 from services.router.balancing.offer import Offer
 from services.router.balancing.prefix_index import PrefixIndex
@@ -196,6 +198,16 @@ class Fleet:
                 self._candidate(replica, demand, cached.get(replica.name, 0), offers.to(replica))
                 for replica in self._replicas.values()
             ],
+        )
+
+    def renewed(self, decision: Decision, demand: Demand) -> Decision:
+        """The same for a demand that has grown since: what of it is cached, and what is offered."""
+        cached = self.index.cached_tokens(demand)
+        offers = Offers(self, demand, cached, self.index, self.rules)
+        return replace(
+            decision,
+            cached_tokens=cached.get(decision.replica, 0),
+            offer=offers.to(self[decision.replica]),
         )
 
     def _candidate(

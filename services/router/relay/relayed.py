@@ -103,6 +103,7 @@ class Relayed:
             self._leg.give_up(CancelReason.MOVED)
             self._setbacks.left(self._leg)
             self._ask(self.demand.avoid)  # tokens came while it waited for the place
+            decision = self._around.fleet.renewed(decision, self.demand)
         self._moving = False
         self._count_leg()
         attempt = self._entry.attempt(Destination(replica=replica.name, routed=decision.reason))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from services.router.balancing.balancer import Decision
 from services.router.balancing.offer import NO_OFFER, Offer
 from services.router.demand import Demand, Lane
 from services.router.fleet.fleet import Fleet
@@ -58,7 +59,7 @@ class Replicas:
 
     def offered(self, name: str, **wants: Any) -> Offer:
         demand = Demand(
-            model="", token_ids=PROMPT, output_tokens=4, **{"lane": Lane.SHORT, **wants}
+            model="", output_tokens=4, **{"token_ids": PROMPT, "lane": Lane.SHORT, **wants}
         )
         found = {one.name: one for one in self.fleet.snapshot(demand).candidates}
         return found[name].offer
@@ -212,3 +213,16 @@ def test_what_another_computes_takes_no_room_at_the_replica() -> None:
     assert not fleet.fleet.is_full(demand)
     rooms = {one.name: one.has_room for one in fleet.fleet.snapshot(demand).candidates}
     assert rooms == {"d": True, "p": True}
+
+
+def test_an_offer_grows_with_the_tokens_that_came_while_one_waited() -> None:
+    fleet = Replicas()
+    fleet.up("d", tokens=8)
+    fleet.up("p", Role.PREFILL)
+    begun = Demand(model="", token_ids=PROMPT[:34], output_tokens=4, lane=Lane.SHORT)
+    grown = replace(begun, token_ids=PROMPT, chains={})
+    decided = Decision(replica="d", reason="least", offer=fleet.offered("d", token_ids=PROMPT[:34]))
+    assert decided.offer.tokens == 24
+    renewed = fleet.fleet.renewed(decided, grown)
+    assert (renewed.replica, renewed.cached_tokens) == ("d", 8)
+    assert renewed.offer == Offer(source="p", tokens=32, is_prefill=True)

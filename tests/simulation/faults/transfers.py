@@ -15,6 +15,7 @@ from tests.simulation.caches import LAYOUT, Caches
 from tests.simulation.engine import Process
 from tests.simulation.engine_host import EngineHost
 from tests.simulation.faults.fault import Fault
+from tests.simulation.kv_wires import Context
 
 PATIENCE_S = 5.0
 BORROWED = 6
@@ -164,13 +165,13 @@ class Borrowed(_Transfer):
             pass  # the engine is stuck, dead or busy
 
     async def _read(self, process: Process, caches: Caches, addresses: list[bytes]) -> None:
-        servicer, judge = caches.servicer, self.world.judge
+        servicer, judge, context = caches.servicer, self.world.judge, Context(())
         request = pb.LookupRequest(
             kv_layout_id=LAYOUT,
             addresses=b"".join(addresses),
             lease_ms=self.random.randint(1, 500),
         )
-        answer = await servicer.Lookup(request, None)  # type: ignore[arg-type]  # it is not read
+        answer = await servicer.Lookup(request, context)  # type: ignore[arg-type]  # all it reads
         blocks = process.parts.steps.scheduler.pool.match(addresses)[: answer.found]
         before = [caches.memory.peek(block) for block in blocks]
         await asyncio.sleep(self.random.uniform(0, 1))
@@ -178,7 +179,7 @@ class Borrowed(_Transfer):
         release = pb.ReleaseRequest(lease_id=answer.lease.id, incarnation=answer.incarnation)
         if process.dead or not answer.HasField("lease"):
             return
-        held = (await servicer.Release(release, None)).held  # type: ignore[arg-type]
+        held = (await servicer.Release(release, context)).held  # type: ignore[arg-type]
         judge.saw("a lease was released" if held else "a lease expired")
         if held and before != after:
             judge.broken("leased blocks stay as they are", f"{len(blocks)} blocks")
