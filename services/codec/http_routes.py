@@ -112,8 +112,7 @@ def _protocol_routes(codec: Codec, terms: HttpTerms) -> list[Route]:
         "/detokenize": counts.detokenize,
     }
     endpoints = {
-        path: ChatEndpoint(codec, protocol, terms.body)
-        for path, protocol in ANSWERS.items()
+        path: ChatEndpoint(codec, protocol, terms.body) for path, protocol in ANSWERS.items()
     }
     return [
         *(Route(path, endpoint, methods=["POST"]) for path, endpoint in endpoints.items()),

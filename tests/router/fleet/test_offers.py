@@ -219,10 +219,9 @@ def test_an_offer_grows_with_the_tokens_that_came_while_one_waited() -> None:
     fleet = Replicas()
     fleet.up("d", tokens=8)
     fleet.up("p", Role.PREFILL)
-    begun = Demand(model="", token_ids=PROMPT[:34], output_tokens=4, lane=Lane.SHORT)
-    grown = replace(begun, token_ids=PROMPT, chains={})
     decided = Decision(replica="d", reason="least", offer=fleet.offered("d", token_ids=PROMPT[:34]))
     assert decided.offer.tokens == 24
+    grown = Demand(model="", token_ids=PROMPT, output_tokens=4, lane=Lane.SHORT)
     renewed = fleet.fleet.renewed(decided, grown)
-    assert (renewed.replica, renewed.cached_tokens) == ("d", 8)
-    assert renewed.offer == Offer(source="p", tokens=32, is_prefill=True)
+    assert (renewed.cached_tokens, renewed.offer.tokens) == (8, 32)
+    assert renewed.offer == fleet.offered("d")
