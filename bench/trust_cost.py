@@ -17,9 +17,12 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
+
+import httpx
 
 from bench.ratio import Ratio
 from bench.service_process import ROOT, service_process
@@ -72,6 +75,8 @@ def stack(model: Path, trusted: Mapping[str, Mapping[str, Any]] | None) -> Itera
                 "inference_engine": {"endpoint": router["grpc"]},
             },
         )
+        while httpx.get(f"http://{codec['http']}/readyz").status_code != HTTPStatus.OK:
+            sleep(0.1)
         metrics = (doors["metrics"] for doors in (engine, router, codec) if "metrics" in doors)
         yield Way(codec=codec["http"], metrics=tuple(metrics))
 
@@ -141,10 +146,10 @@ async def _answer(way: Way, number: int) -> int:
     answer = await reader.read(-1)
     writer.close()
     await writer.wait_closed()
-    used = _USED.search(answer)
-    if used is None or b"[DONE]" not in answer:
-        raise RuntimeError(f"no whole answer: {answer[:300]!r}")
-    return int(used[1])
+    used = _USED.findall(answer)
+    if not used or int(used[-1]) != OUTPUT_TOKENS or b"[DONE]" not in answer:
+        raise RuntimeError(f"no whole answer: {answer[:300]!r}{answer[-500:]!r}")
+    return int(used[-1])
 
 
 async def _scrape(doors: tuple[str, ...]) -> None:
