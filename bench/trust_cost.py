@@ -112,7 +112,8 @@ async def tokens_per_s(way: Way, seconds: float, first: int) -> float:
     async def client(number: int) -> None:
         nonlocal tokens
         while monotonic() - began < seconds:
-            tokens += await _answer(way, number)
+            told = await _answer(way, number)
+            tokens += told
             number += STREAMS
 
     scraping = asyncio.create_task(_scrape(way.metrics))
