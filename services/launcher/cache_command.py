@@ -33,6 +33,11 @@ class Stats:
 
 
 def main(argv: Sequence[str]) -> int:
+    return asyncio.run(operate(argv))
+
+
+async def operate(argv: Sequence[str]) -> int:
+    """The command, on an event loop."""
     arguments = _parser().parse_args(argv)
     ask, render, to_json = _ACTIONS[arguments.action]
     certificates = own_certificates(arguments.certificates, arguments.at, os.environ)
@@ -45,7 +50,7 @@ def main(argv: Sequence[str]) -> int:
         render=render,
         json=to_json,
     )
-    return call.run(arguments.at, as_json=arguments.json)
+    return await call.run(arguments.at, as_json=arguments.json)
 
 
 async def _switch(

@@ -73,6 +73,11 @@ def _anybody() -> ssl.SSLContext:
 
 def main(argv: Sequence[str]) -> int:
     """`tokenway probe ADDRESS`: 0 when it serves now, 1 when not."""
+    return asyncio.run(probe(argv))
+
+
+async def probe(argv: Sequence[str]) -> int:
+    """The command, on an event loop."""
     parser = argparse.ArgumentParser(prog="tokenway probe", description=__doc__)
     parser.add_argument("address", help="host:port of a gRPC service, or an http(s) address")
     parser.add_argument("--live", action="store_true", help="ask a gRPC service only if it lives")
@@ -81,7 +86,7 @@ def main(argv: Sequence[str]) -> int:
     arguments = parser.parse_args(argv)
     address: str = arguments.address
     try:
-        asyncio.run(asyncio.wait_for(_asked(arguments), arguments.timeout))
+        await asyncio.wait_for(_asked(arguments), arguments.timeout)
     except TimeoutError:
         sys.stderr.write(f"{address} does not {'live' if arguments.live else 'serve'}\n")
         return 1

@@ -54,14 +54,14 @@ class OperatorCall(Generic[Answer]):
     render: Callable[[Answer], RenderableType]
     json: Callable[[Answer], str]
 
-    def run(self, at: str, *, as_json: bool) -> int:
+    async def run(self, at: str, *, as_json: bool) -> int:
         """Asks at `host:port`, prints the answer or one line on stderr, gives the exit status."""
         try:
-            answer = asyncio.run(self._asked(at))
+            answer = await self._asked(at)
         except grpc.aio.AioRpcError as error:
             return self._failed(self._fault(error, at))
         except (NobodyThere, TimeoutError):
-            return self._failed(asyncio.run(why_no_answer(self.callee, at, self.calling)))
+            return self._failed(await why_no_answer(self.callee, at, self.calling))
         except (BadCertificates, OSError, ValueError) as error:
             return self._failed(str(error))
         if as_json:

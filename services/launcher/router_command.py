@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import re
 from collections.abc import Awaitable, Callable, Sequence
@@ -27,13 +28,14 @@ Ask = Callable[[Stub, argparse.Namespace], Awaitable[Any]]
 
 def main(argv: Sequence[str]) -> int:
     if argv[:1] and argv[0] in (*_ACTIONS, "-h", "--help"):
-        return _operate(argv)
+        return asyncio.run(operate(argv))
     from services.router.__main__ import main as run  # noqa: PLC0415  operating one needs no router
 
     return run(argv)
 
 
-def _operate(argv: Sequence[str]) -> int:
+async def operate(argv: Sequence[str]) -> int:
+    """An action, on an event loop."""
     arguments = _parser().parse_args(argv)
     ask, render = _ACTIONS[arguments.action]
     certificates = own_certificates(arguments.certificates, arguments.at, os.environ)
@@ -45,7 +47,7 @@ def _operate(argv: Sequence[str]) -> int:
         render=render,
         json=json_of,
     )
-    return call.run(arguments.at, as_json=arguments.json)
+    return await call.run(arguments.at, as_json=arguments.json)
 
 
 async def _list(stub: Stub, _: argparse.Namespace) -> Message:

@@ -23,7 +23,14 @@ from services.shared.tls.identity import Role, server_name
 
 
 def main(argv: Sequence[str]) -> int:
-    """Shows it until Ctrl-C; once where it is asked for or nobody is at a terminal."""
+    try:
+        return asyncio.run(watch(argv))
+    except KeyboardInterrupt:
+        return 0
+
+
+async def watch(argv: Sequence[str]) -> int:
+    """Shows it until it is cancelled; once where that is asked for or nobody is at a terminal."""
     arguments = _parser().parse_args(argv)
     console = Console(highlight=False, markup=False)
     once = arguments.once or arguments.json or not console.is_terminal
@@ -43,10 +50,7 @@ def main(argv: Sequence[str]) -> int:
         render=top_view,
         json=lambda moment: json_of(moment.told),
     )
-    try:
-        return call.run(arguments.at, as_json=arguments.json)
-    except KeyboardInterrupt:
-        return 0
+    return await call.run(arguments.at, as_json=arguments.json)
 
 
 async def _watch(stub: rpc.RouterServiceStub, console: Console, interval_s: float) -> Moment:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 
 import pytest
 
-from services.launcher.cache_command import main
+from services.launcher.cache_command import operate
 from services.router.app import Router
 from services.shared.errors import FailedPrecondition
 from tests.engine.harness import simulated
@@ -34,7 +33,7 @@ def run(capfd: pytest.CaptureFixture[str]) -> Run:
     """Runs the command; gives its status and what it said."""
 
     async def told(*arguments: str) -> Told:
-        status = await asyncio.to_thread(main, [*arguments])
+        status = await operate(arguments)
         said = capfd.readouterr()
         return status, said.out, said.err
 

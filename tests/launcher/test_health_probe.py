@@ -13,7 +13,7 @@ from services.shared.server import serving
 
 
 async def probe(address: str, patience: str, *options: str) -> int:
-    return await asyncio.to_thread(health_probe.main, [address, "--timeout", patience, *options])
+    return await health_probe.probe([address, "--timeout", patience, *options])
 
 
 async def test_only_a_service_that_is_ready_passes(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from collections.abc import AsyncIterator
 from functools import partial
@@ -15,7 +14,7 @@ from services.launcher.certs.issued import keep_issued
 from services.launcher.certs.subject import subject
 from services.launcher.no_answer import why_no_answer
 from services.launcher.own_certificates import Calling, own_certificates
-from services.launcher.router_command import main
+from services.launcher.router_command import operate
 from services.shared.health import Readiness
 from services.shared.server import serving
 from services.shared.tls.certificate_files import read_certificates
@@ -76,7 +75,7 @@ async def test_a_probe_shows_what_it_is_told_to(
 ) -> None:
     async def probe(*options: str, patience: str = "0.5") -> int:
         arguments = [router, "--timeout", patience, *options]
-        return await asyncio.to_thread(health_probe.main, arguments)
+        return await health_probe.probe(arguments)
 
     assert await probe("--certificates", str(certs / "admin"), patience="30") == 0
     assert await probe("--certificates", "none") == 1
@@ -92,7 +91,7 @@ async def test_a_probe_finds_a_codec_by_its_own_name(certs: Path) -> None:
     ) as door:
         await door.health.set(Readiness.READY)
         arguments = [door.address, "--timeout", "30", "--certificates", str(certs / "admin")]
-        assert await asyncio.to_thread(health_probe.main, arguments) == 0
+        assert await health_probe.probe(arguments) == 0
 
 
 async def test_a_fault_says_what_the_other_end_speaks(
@@ -117,7 +116,7 @@ async def test_a_command_that_is_not_let_in_says_how_it_would_be(
 ) -> None:
     async def fault(folder: str) -> str:
         arguments = ["list", "--at", router, "--certificates", folder]
-        assert await asyncio.to_thread(main, arguments) == 1
+        assert await operate(arguments) == 1
         return capfd.readouterr().err
 
     assert "name ours by --certificates DIR" in await fault("none")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import subprocess
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from services.launcher.router_command import main
+from services.launcher.router_command import operate
 from services.router.app import Router
 from tests.router.fleet_of_servers import router_over, servers
 from tests.router.servicer import ScriptedEngine
@@ -35,7 +34,7 @@ def run(router: Router, capfd: pytest.CaptureFixture[str]) -> Run:
     """Runs the command against the router; gives its status and what it said."""
 
     async def told(*arguments: str) -> Told:
-        status = await asyncio.to_thread(main, [*arguments, "--at", router.address])
+        status = await operate([*arguments, "--at", router.address])
         said = capfd.readouterr()
         return status, said.out, said.err
 
@@ -127,9 +126,9 @@ async def test_where_no_router_is_the_command_says_so(
 ) -> None:
     async with servers(ScriptedEngine()) as fleet:
         (engine,) = fleet.addresses
-        assert await asyncio.to_thread(main, ["list", "--at", engine]) == 1
+        assert await operate(["list", "--at", engine]) == 1
         assert capfd.readouterr().err.endswith(f"tokenway router: {engine} is no router\n")
-    assert await asyncio.to_thread(main, ["list", "--at", engine]) == 1
+    assert await operate(["list", "--at", engine]) == 1
     said = f"tokenway router: no router answers at {engine}; name one by --at host:port\n"
     assert capfd.readouterr().err.endswith(said)
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 
 import pytest
 
-from services.launcher.top import main
+from services.launcher.top import main, watch
 from services.shared.stream.generation import Generation, QualityOfService
 from services.shared.stream.source import Submission
 from tests.router.fleet_of_servers import router_over, servers
@@ -30,11 +29,11 @@ async def test_one_moment_has_replicas_and_tenants(capfd: pytest.CaptureFixture[
                 )
                 router.relay.submit(Submission(generation, "", lambda _: None))
         told = ["--at", router.address, "--certificates", "none"]
-        assert await asyncio.to_thread(main, [*told, "--json"]) == 0
+        assert await watch([*told, "--json"]) == 0
         answer = json.loads(capfd.readouterr().out)
         assert {one["name"]: one["running"] for one in answer["tenants"]} == TENANTS
         assert [one["address"] for one in answer["replicas"]] == fleet.addresses
-        assert await asyncio.to_thread(main, told) == 0
+        assert await watch(told) == 0
         shown = capfd.readouterr().out
         assert shown.startswith("4 running, 0 waiting")
         assert "acme" in shown
