@@ -81,15 +81,19 @@ def test_neighbours_and_preemption_change_nothing(
 def test_continuing_at_any_position_changes_nothing(
     grammars: GrammarCompiler, alone: list[list[int]], number: int
 ) -> None:
+    """All positions at once: neighbours change nothing."""
     whole = alone[number]
+    harness = Harness(parts(grammars))
+    sequences = []
     for delivered in range(len(whole) + 1):
-        harness = Harness(parts(grammars))
         given = constrained(CONSTRAINTS[number], number, whole[:delivered])
         sequence = harness.admission.admit(given)
         assert given.constraint is not None
         sequence.matcher = grammars.matcher(given.constraint, given.generated_ids)
         harness.loop.add(sequence)
-        harness.run()
+        sequences.append(sequence)
+    harness.run()
+    for sequence in sequences:
         assert sequence.output_ids == whole
         end = harness.end(sequence.key)
         assert isinstance(end, Finished)
