@@ -8,8 +8,8 @@ from pathlib import Path
 
 from services.engine.kv.cache_settings import DistributedSettings, TlsSettings
 from services.shared.config import BadConfig
+from services.shared.password_file import read_password
 
-MAX_PASSWORD_BYTES = 4096
 _KEY = "cache.distributed"
 
 
@@ -29,34 +29,14 @@ def access_of(settings: DistributedSettings) -> RedisAccess:
     _check_tls(settings.tls)
     if settings.username is not None and settings.password_file is None:
         raise BadConfig(f"{_KEY}.password_file must be set when username is")
+    path = settings.password_file
     return RedisAccess(
         timeout_s=settings.timeout_s,
         connections=settings.connections,
         username=settings.username,
-        password=_password_in(settings.password_file),
+        password=None if path is None else read_password(f"{_KEY}.password_file", path),
         tls=settings.tls,
     )
-
-
-def _password_in(path: Path | None) -> str | None:
-    """The file's first line."""
-    if path is None:
-        return None
-    key = f"{_KEY}.password_file"
-    try:
-        with path.open("rb") as file:
-            held = file.read(MAX_PASSWORD_BYTES + 1)
-        password = held.decode().rstrip("\r\n")
-    except OSError as error:
-        raise BadConfig(f"{key} {path} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError:
-        # Without its cause: that error shows the bytes.
-        raise BadConfig(f"{key} {path} must hold a password in UTF-8") from None
-    if not password or len(held) > MAX_PASSWORD_BYTES:
-        raise BadConfig(
-            f"{key} {path} must hold between 1 and {MAX_PASSWORD_BYTES} bytes, got {len(held)}"
-        )
-    return password
 
 
 def _check_tls(tls: TlsSettings) -> None:

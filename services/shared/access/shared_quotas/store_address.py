@@ -9,9 +9,9 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from services.shared.access.quota_settings import QuotaSettings
 from services.shared.config import BadConfig
+from services.shared.password_file import read_password
 
 PORT = 6379
-MAX_PASSWORD_BYTES = 4096
 _KEY = "security.quotas"
 _SCHEMES = ("redis", "rediss")
 
@@ -76,26 +76,7 @@ def _password(parts: SplitResult, path: Path | None) -> str | None:
         return unquote(parts.password) if parts.password else None
     if parts.password:
         raise BadConfig(f"{_KEY}.redis_password_file must not be set where redis_url has one")
-    return _password_in(path)
-
-
-def _password_in(path: Path) -> str:
-    """The file's text, without the end of its line."""
-    key = f"{_KEY}.redis_password_file"
-    try:
-        with path.open("rb") as file:
-            held = file.read(MAX_PASSWORD_BYTES + 1)
-        password = held.decode().rstrip("\r\n")
-    except OSError as error:
-        raise BadConfig(f"{key} {path} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError:
-        # Without its cause: that error shows the bytes.
-        raise BadConfig(f"{key} {path} must hold a password in UTF-8") from None
-    if not password or len(held) > MAX_PASSWORD_BYTES:
-        raise BadConfig(
-            f"{key} {path} must hold between 1 and {MAX_PASSWORD_BYTES} bytes, got {len(held)}"
-        )
-    return password
+    return read_password(f"{_KEY}.redis_password_file", path)
 
 
 def _check_authorities(path: Path, *, is_tls: bool) -> None:

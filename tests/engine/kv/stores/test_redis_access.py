@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from services.engine.kv.cache_settings import DistributedSettings, TlsSettings
-from services.engine.kv.stores.redis_access import MAX_PASSWORD_BYTES, access_of
+from services.engine.kv.stores.redis_access import access_of
 from services.shared.config import BadConfig
+from services.shared.password_file import MAX_PASSWORD_BYTES
 from tests.certificates import Authority
 
 SECRET = "of the store"  # noqa: S105 nobody else knows it
