@@ -112,7 +112,6 @@ class Relayed:
         sink = partial(self._receive, leg)
         left_ms = self._until.left_ms()
         if decision.prefill is not None:
-            # Has the prompt computed elsewhere; the leg fetches what is there already.
             prompt = self._delivery.prompt(left_ms, leg.version, decision.offer.behind)
             Prefill(leg, decision, self.demand, self._around, self._entry).send(prompt)
         rest = self._delivery.rest(left_ms, leg.version, decision.offer)
