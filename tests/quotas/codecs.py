@@ -19,7 +19,7 @@ from tests.redis_server import RedisServer, redis_server, wait_for
 
 CHAT = "/v1/chat/completions"
 PLAIN = {"mtls": False}
-LEASE_S = 4
+LEASE_S = 8
 TIMEOUT_MS = 1300
 """Machines that run tests are slow; what a store that hangs costs is tried elsewhere."""
 
