@@ -98,11 +98,11 @@ class HttpBoundary:
             await self._app(scope, receive, send)
             return
         headers = headers_of(scope)
-        request_id = request_id_from(headers.get("x-request-id"))
-        admitted = self._admitted(scope, request_id)
+        admitted = self._admitted(scope)
         if isinstance(admitted, SentAway):
             await self._send_away(admitted, scope, receive, send)
             return
+        request_id = request_id_from(headers.get("x-request-id"))
         parent = TraceContext.given(headers.get(HEADER))
         try:
             listeners = self._reception.listeners
@@ -111,13 +111,13 @@ class HttpBoundary:
         except Cancelled:
             return
 
-    def _admitted(self, scope: Scope, request_id: str) -> Caller | SentAway:
+    def _admitted(self, scope: Scope) -> Caller | SentAway:
         """Decided before anything of the body is read."""
         if scope["path"] in self._terms.open:
             return ANYBODY
         shown, peer = Shown.of(scope["headers"]), (scope["client"] or ("",))[0]
         protocol = protocol_of(scope)
-        caller = self._reception.admit(shown, peer, request_id, protocol)
+        caller = self._reception.admit(shown, peer, protocol)
         if isinstance(caller, SentAway):
             return caller
         name = caller_of(caller, shown, peer)

@@ -61,11 +61,9 @@ class Reception:
         self.quotas = access.quotas
         self.listeners = Listeners()
 
-    def admit(
-        self, shown: Shown, peer: str, request_id: str, protocol: WireProtocol
-    ) -> Caller | SentAway:
+    def admit(self, shown: Shown, peer: str, protocol: WireProtocol) -> Caller | SentAway:
         """Whom to answer, or what to tell instead. `peer` is the address of the other end."""
-        admitted = self.guard.admit(self.guard.found(shown), shown, peer, request_id)
+        admitted = self.guard.admit(self.guard.found(shown), shown, peer)
         return denied(admitted, protocol) if isinstance(admitted, Denial) else admitted
 
     def sent_away(self, name: bytes, caller: Caller, protocol: WireProtocol) -> SentAway | None:

@@ -14,7 +14,6 @@ from services.shared.access.guard import Denial, Guard
 from services.shared.access.rpc_guard import OPEN_SERVICES, current_caller
 from services.shared.access.shown import Shown
 from services.shared.mesh.peer import identity_of
-from services.shared.request_id import request_id_from
 from services.shared.tls.identity import Role
 
 
@@ -49,11 +48,8 @@ class ClientGuard(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # gene
             return ANYBODY
         if self._guard is None:
             return Caller(tenant=identity.name)
-        metadata = context.invocation_metadata() or ()
-        shown = Shown.of(metadata)
-        request_id = request_id_from(dict(metadata).get("x-request-id"))
-        found = self._guard.found(shown)
-        admitted = self._guard.admit(found, shown, peer_of(context.peer()), request_id)
+        shown = Shown.of(context.invocation_metadata() or ())
+        admitted = self._guard.admit(self._guard.found(shown), shown, peer_of(context.peer()))
         if isinstance(admitted, Denial):
             context.set_trailing_metadata((("x-request-id", admitted.request_id),))
             raise admitted.error

@@ -16,16 +16,19 @@ CHAT = "/v1/chat/completions"
 RPC = "/tokenway.codec.v1.CodecService/Encode"
 
 
-async def refused(guarded: Guarded, **headers: str) -> None:
+async def refused(guarded: Guarded, **headers: str) -> str:
+    """The request ID that was told."""
     answer = await guarded.client.post(CHAT, json=BODY, headers=headers)
     assert answer.status_code == 401
+    return answer.headers["x-request-id"]
 
 
 async def test_refusals_are_noted_once_and_then_counted(beds: BedMaker, tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     async with guarded_by(beds, tmp_path / "keys.json", audit_file=path) as guarded:
-        for _ in range(5):
-            await refused(guarded, **{"x-api-key": WRONG, "x-request-id": "mine"})
+        callers = [f"caller-{number}" for number in range(5)]
+        headers = [{"x-api-key": WRONG, "x-request-id": caller} for caller in callers]
+        (name,) = {await refused(guarded, **shown) for shown in headers}
         await refused(guarded)
         await code_of(guarded.bed, RPC, (("x-api-key", WRONG),))
         answer = await guarded.client.post(CHAT, json=BODY, headers={"x-api-key": guarded.key})
@@ -37,9 +40,10 @@ async def test_refusals_are_noted_once_and_then_counted(beds: BedMaker, tmp_path
     assert {(one["who"], one["address"]) for one in noted} == {("address:127.0.0.1", "127.0.0.1")}
     told = [(one["what"], one.get("times", 1), one["request_id"]) for one in noted]
     first, nothing, again = told
-    assert first == ("unknown key", 1, "mine")
+    assert first == ("unknown key", 1, name)
     assert nothing[:2] == ("no key", 1)
-    assert again == ("unknown key", 5, "mine")
+    assert again == ("unknown key", 5, name)
+    assert name not in callers
     assert "not-a-key" not in path.read_text()
 
 

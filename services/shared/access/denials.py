@@ -11,6 +11,7 @@ from typing import Protocol
 
 from services.shared.audit.audit import NO_AUDIT, Audit
 from services.shared.audit.event import REFUSED, AuditEvent
+from services.shared.request_id import request_id_from
 
 PERIOD_S = 10.0
 """One line at once and one at its end tell of one address and cause."""
@@ -85,8 +86,11 @@ class Denials:
         self._told: dict[Why, _Told] = {}
         self.counts: Counter[Kind] = Counter(dict.fromkeys(Kind, 0))
 
-    def note(self, why: Why, request_id: str) -> str:
-        """The name of the request under which the log tells of the refusal."""
+    def note(self, why: Why) -> str:
+        """The request ID under which the log tells of the refusal.
+
+        It is ours: several callers may get it, who must not read each other's.
+        """
         self.counts[_kind(why.cause)] += 1
         if why not in self._told and len(self._told) >= self._size:
             why = Why(address=OTHERS, cause="many")
@@ -94,6 +98,7 @@ class Denials:
         if told is not None:
             told.again += 1
             return told.request_id
+        request_id = request_id_from(None)
         self._told[why] = _Told(request_id)
         self._clock.call_later(PERIOD_S, lambda: self._end(why))
         _log.warning("access refused", extra={"fields": _fields(why, request_id)})

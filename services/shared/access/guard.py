@@ -76,9 +76,7 @@ class Guard:
         except Refused as refused:
             return refused
 
-    def admit(
-        self, found: Caller | Refused, shown: Shown, peer: str, request_id: str
-    ) -> Caller | Denial:
+    def admit(self, found: Caller | Refused, shown: Shown, peer: str) -> Caller | Denial:
         """Whom to answer, or what to tell instead.
 
         Who comes from a wrong place learns nothing of keys. All wrong keys get the same words.
@@ -87,17 +85,16 @@ class Guard:
             found: what `found` said of the same request.
             shown: what the request showed.
             peer: the address of the other end.
-            request_id: names the request.
         """
         address = self._addresses.address(peer, shown.forwarded)
         if not self._addresses.allows(address):
             why = Why(address=address, cause="address")
-            return Denial(PermissionDenied(WRONG_PLACE), self._denials.note(why, request_id))
+            return Denial(PermissionDenied(WRONG_PLACE), self._denials.note(why))
         if isinstance(found, Caller):
             return found
         why = Why(address=address, cause=found.cause, key_id=found.key_id)
         text = NO_KEY if found.cause == NOTHING_SHOWN else WRONG_KEY
-        return Denial(Unauthenticated(text), self._denials.note(why, request_id))
+        return Denial(Unauthenticated(text), self._denials.note(why))
 
     def _caller(self, credential: str | None) -> Caller:
         if credential is None:

@@ -15,7 +15,6 @@ from services.shared.access.guard import Denial, Guard
 from services.shared.access.refused import Refused
 from services.shared.access.shown import Shown
 from services.shared.errors import ServiceError
-from services.shared.request_id import request_id_from
 
 OPEN_SERVICES = frozenset({"grpc.health.v1.Health"})
 """Whoever decides where to send requests has no key."""
@@ -66,9 +65,7 @@ class RpcGuard(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic
 
     def _check(self, method: str, found: Caller | Refused, shown: Shown, context: Context) -> None:
         """Raises the error of a denial; else the caller is the current one."""
-        metadata = dict(context.invocation_metadata() or ())
-        request_id = request_id_from(metadata.get("x-request-id"))
-        admitted = self._guard.admit(found, shown, peer_of(context.peer()), request_id)
+        admitted = self._guard.admit(found, shown, peer_of(context.peer()))
         if isinstance(admitted, Denial):
             context.set_trailing_metadata((("x-request-id", admitted.request_id),))
             raise self._words(method, admitted)

@@ -13,7 +13,6 @@ from services.shared.access.denials import Denials, Why
 from services.shared.errors import PermissionDenied
 from services.shared.mesh.peer import identity_of
 from services.shared.mesh.rules import ADMINISTRATORS, Rules
-from services.shared.request_id import request_id_from
 
 
 class RoleGuard(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in stubs only
@@ -47,7 +46,5 @@ class RoleGuard(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generi
             return
         role = "nobody of ours" if identity is None else identity.role.value
         why = Why(address=peer_of(context.peer()), cause=f"{role} at {method}")
-        metadata = dict(context.invocation_metadata() or ())
-        request_id = self._denials.note(why, request_id_from(metadata.get("x-request-id")))
-        context.set_trailing_metadata((("x-request-id", request_id),))
+        context.set_trailing_metadata((("x-request-id", self._denials.note(why)),))
         raise PermissionDenied(f"{method} is not for the role {role}")

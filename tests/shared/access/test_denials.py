@@ -40,20 +40,19 @@ def told(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
 def test_the_first_is_told_and_others_are_counted(caplog: pytest.LogCaptureFixture) -> None:
     clock = ManualClock()
     denials = Denials(clock)
-    names = [denials.note(why(key="tw_a"), f"req-{number}") for number in range(100)]
-    assert set(names) == {"req-0"}
-    line = {"address": "10.0.0.1", "cause": "unknown key", "request_id": "req-0", "key": "tw_a"}
+    (name,) = {denials.note(why(key="tw_a")) for _ in range(100)}
+    line = {"address": "10.0.0.1", "cause": "unknown key", "request_id": name, "key": "tw_a"}
     assert told(caplog) == [line]
     clock.move()
     assert told(caplog) == [line, {**line, "refused": 99}]
-    assert denials.note(why(key="tw_a"), "req-later") == "req-later"
+    assert denials.note(why(key="tw_a")) != name
     assert all(record.levelno == logging.WARNING for record in caplog.records)
 
 
 def test_who_comes_once_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     clock = ManualClock()
     denials = Denials(clock)
-    denials.note(why(), "req")
+    denials.note(why())
     clock.move()
     denials.close()
     assert len(told(caplog)) == 1
@@ -64,7 +63,7 @@ def test_many_addresses_fill_neither_memory_nor_log(caplog: pytest.LogCaptureFix
     clock = ManualClock()
     denials = Denials(clock, size=10)
     for number in range(1000):
-        denials.note(why(f"10.0.0.{number}"), f"req-{number}")
+        denials.note(why(f"10.0.0.{number}"))
     assert len(clock.due) <= 11
     denials.close()
     lines = told(caplog)
@@ -77,13 +76,12 @@ def test_many_addresses_fill_neither_memory_nor_log(caplog: pytest.LogCaptureFix
 def test_the_audit_hears_the_same_as_the_log(tmp_path: Path) -> None:
     with noting(tmp_path / "audit.jsonl") as audit:
         denials = Denials(ManualClock(), audit)
-        for number in range(3):
-            denials.note(why(key="tw_a"), f"req-{number}")
+        (name,) = {denials.note(why(key="tw_a")) for _ in range(3)}
         denials.close()
     once, again = events_in(tmp_path / "audit.jsonl")
     assert (once["who"], once["address"], once["what"]) == ("key:tw_a", "10.0.0.1", "unknown key")
     assert "times" not in once
-    assert (again["times"], again["request_id"]) == (2, "req-0")
+    assert (again["times"], again["request_id"]) == (2, name)
 
 
 def test_causes_are_counted_under_names_of_a_closed_set() -> None:
@@ -100,5 +98,5 @@ def test_causes_are_counted_under_names_of_a_closed_set() -> None:
         "two keys in one request": Kind.OTHER,
     }
     for cause in causes:
-        denials.note(why(cause=cause), "r")
+        denials.note(why(cause=cause))
     assert denials.counts == {kind: list(causes.values()).count(kind) for kind in Kind}

@@ -22,7 +22,7 @@ from tests.waiting import until
 
 def admitted(guard: Guard, key: str | None, peer: str = "127.0.0.1") -> Caller | Denial:
     shown = Shown() if key is None else Shown(api_key=(key,))
-    return guard.admit(guard.found(shown), shown, peer, "req")
+    return guard.admit(guard.found(shown), shown, peer)
 
 
 def words(denial: Caller | Denial) -> str:
