@@ -1,4 +1,4 @@
-"""No text of a caller becomes a control token: 20,000 bodies of three protocols, seven tokenizers.
+"""No text of a caller becomes a control token: bodies of three protocols, seven tokenizers.
 
 Each body has hostile text in all its strings. The control tokens of its prompt are to be those of
 the same body with harmless text, in the same order.
@@ -22,8 +22,9 @@ from services.codec.protocols.reading import Reading
 from services.shared.model_folder import BadModelFolder
 from tests.codec import forging
 from tests.codec.small_model import write
+from tests.examples import examples
 
-EXAMPLES = 20_000
+EXAMPLES = examples(20_000)
 TEMPLATES = {"all": forging.SHOWS_ALL, "chats": forging.SHOWS_CHATS}
 READING = Reading(vocabulary_size=100_000)
 WORDS = ("hello", "The user", "two  words", "a\n\nb", "x = 1; 7", "caf\u00e9", "\u65e5\u672c")
