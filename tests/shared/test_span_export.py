@@ -94,6 +94,11 @@ def test_of_the_traces_that_begin_here_a_share_is_sampled() -> None:
     assert 50 < sampled < 150
 
 
+def test_whoever_asks_gets_the_same_tracer() -> None:
+    with spans_to("http://127.0.0.1:1") as spans:
+        assert spans.get_tracer("one") is spans.get_tracer("another")
+
+
 def test_certificates_that_cannot_be_read_stop_the_start() -> None:
     missing = TelemetrySettings(otlp_ca_file=Path("/nowhere/ca.pem"))
     with pytest.raises(BadConfig, match="otlp_ca_file cannot be read"):
