@@ -11,7 +11,9 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 LIMIT = 16_384
 BATCH = 512
-DELAY_S = 0.25
+DELAY_S = 1.0
+"""How long spans gather: a message to the collector costs as much as ten more spans in it."""
+
 CLOSE_S = 2.0
 LAST_S = 0.5
 
