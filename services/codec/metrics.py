@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 
-from prometheus_client.core import Metric
-from prometheus_client.registry import Collector
-
 from services.codec.listeners import Listeners
 from services.codec.request_figures import NO_ERROR
 from services.shared.access.denials import Kind
 from services.shared.histogram import Histogram
 from services.shared.metric_families import (
+    Family,
     counter,
     counters,
     gauge,
@@ -48,7 +46,7 @@ class Sources:
     logged_rows: Callable[[], Mapping[str, int]] = dict
 
 
-class CodecMetrics(Collector):
+class CodecMetrics:
     """Reads figures that others keep, on the event loop's thread.
 
     At each scrape the requests that are open and those that ended sum up to those that came.
@@ -58,13 +56,13 @@ class CodecMetrics(Collector):
         self._sources = sources
         self._figures = sources.listeners.figures
 
-    def collect(self) -> Iterable[Metric]:
+    def collect(self) -> Iterable[Family]:
         yield from self._requests()
         yield from self._answers()
         yield from self._tokens()
         yield from self._surroundings()
 
-    def _requests(self) -> Iterator[Metric]:
+    def _requests(self) -> Iterator[Family]:
         listeners, figures, name = self._sources.listeners, self._figures, "tokenway_codec_requests"
         yield counters(f"{name}_started", "Requests that came.", ["door"], listeners.started)
         yield gauges(f"{name}_running", "Open requests.", ["door"], listeners.running())
@@ -91,7 +89,7 @@ class CodecMetrics(Collector):
             listeners.streams(),
         )
 
-    def _answers(self) -> Iterator[Metric]:
+    def _answers(self) -> Iterator[Family]:
         yield histograms(
             "gen_ai_server_request_duration_seconds",
             "Requests for an answer, from the first byte to the last.",
@@ -123,7 +121,7 @@ class CodecMetrics(Collector):
             if error_type == NO_ERROR or times.count:
                 yield (operation, error_type), times
 
-    def _tokens(self) -> Iterator[Metric]:
+    def _tokens(self) -> Iterator[Family]:
         figures = self._figures
         yield histograms(
             "gen_ai_client_token_usage",
@@ -151,7 +149,7 @@ class CodecMetrics(Collector):
             figures.encoding,
         )
 
-    def _surroundings(self) -> Iterator[Metric]:
+    def _surroundings(self) -> Iterator[Family]:
         sources = self._sources
         yield gauge(
             "tokenway_codec_http_connections",

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from prometheus_client.core import Metric
-from prometheus_client.registry import Collector
-
 from services.router.clock import Clock
 from services.router.fleet.fleet import Fleet
 from services.router.status import Status
 from services.shared.grpc_traffic import Traffic
-from services.shared.metric_families import gauge, gauges
+from services.shared.metric_families import Family, gauge, gauges
 from services.shared.process_metrics import traffic_metrics
 
 
-class FleetMetrics(Collector):
+class FleetMetrics:
     """Reads figures that others keep, on the event loop's thread.
 
     Args:
@@ -30,7 +27,7 @@ class FleetMetrics(Collector):
         self._clock = clock
         self._traffic = traffic
 
-    def collect(self) -> Iterable[Metric]:
+    def collect(self) -> Iterable[Family]:
         replicas = list(self._fleet)
         counts = Counter(replica.status for replica in replicas)
         yield gauges(

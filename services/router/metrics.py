@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from prometheus_client.core import Metric
-from prometheus_client.registry import Collector
-
 from services.router.admission.admission import Admission
 from services.router.balancing.balancer import Balancer
 from services.router.relay.relay import Relay
 from services.router.relay.retry_budget import RetryBudget
 from services.shared.errors import Code
-from services.shared.metric_families import counter, counters, gauge, gauges, histogram
+from services.shared.metric_families import Family, counter, counters, gauge, gauges, histogram
 
 GENERATIONS = "tokenway_router_generations"
 
@@ -28,7 +25,7 @@ class Sources:
     budget: RetryBudget
 
 
-class RouterMetrics(Collector):
+class RouterMetrics:
     """Reads figures that others keep, on the event loop's thread.
 
     At each scrape the generations of all states sum up to those that came.
@@ -40,13 +37,13 @@ class RouterMetrics(Collector):
         self._balancer = sources.balancer
         self._budget = sources.budget
 
-    def collect(self) -> Iterable[Metric]:
+    def collect(self) -> Iterable[Family]:
         yield from self._generations()
         yield from self._queue()
         yield from self._legs()
         yield from self._retries()
 
-    def _generations(self) -> Iterator[Metric]:
+    def _generations(self) -> Iterator[Family]:
         figures, placed = self._relay.figures, self._relay.placed()
         yield counter(f"{GENERATIONS}_started", "Generations that came.", figures.started)
         yield gauge(f"{GENERATIONS}_running", "Generations that a replica has.", placed)
@@ -65,7 +62,7 @@ class RouterMetrics(Collector):
             "tokenway_router_relayed_tokens", "Output tokens passed on.", figures.relayed_tokens
         )
 
-    def _queue(self) -> Iterator[Metric]:
+    def _queue(self) -> Iterator[Family]:
         load = self._admission.load()
         yield gauges(
             "tokenway_router_queue_waiting",
@@ -93,7 +90,7 @@ class RouterMetrics(Collector):
             self._relay.figures.queue_seconds,
         )
 
-    def _legs(self) -> Iterator[Metric]:
+    def _legs(self) -> Iterator[Family]:
         figures = self._relay.figures
         yield counters(
             "tokenway_router_legs", "Generations sent to a replica.", ["cause"], figures.legs
@@ -111,7 +108,7 @@ class RouterMetrics(Collector):
             figures.prefills,
         )
 
-    def _retries(self) -> Iterator[Metric]:
+    def _retries(self) -> Iterator[Family]:
         figures = self._relay.figures
         yield counters(
             "tokenway_router_setbacks",

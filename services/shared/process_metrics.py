@@ -8,15 +8,21 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
-from prometheus_client import CollectorRegistry, ProcessCollector
-from prometheus_client.core import Metric
-from prometheus_client.registry import Collector
-
 from services.shared.gc_pauses import GcPauses
 from services.shared.grpc_traffic import Traffic
 from services.shared.loop_lag import LoopLag
-from services.shared.metric_families import counter, counters, gauge, gauges, histogram, histograms
+from services.shared.metric_families import (
+    Collector,
+    Family,
+    counter,
+    counters,
+    gauge,
+    gauges,
+    histogram,
+    histograms,
+)
 from services.shared.metrics_door import metrics_door
+from services.shared.own_process import OwnProcess
 from services.shared.span_export import dropped_spans
 
 Figure = Callable[[], float | None]
@@ -42,20 +48,21 @@ class Process:
     certificate_expiry: Figure = absent
 
 
-class ProcessMetrics(Collector):
+class ProcessMetrics:
     """Reads figures that others keep."""
 
     def __init__(self, process: Process, lag: LoopLag, pauses: GcPauses) -> None:
         self._process = process
         self._lag = lag
         self._pauses = pauses
+        self._version = _version()
 
-    def collect(self) -> Iterable[Metric]:
+    def collect(self) -> Iterable[Family]:
         yield gauges(
             "tokenway_build_info",
             "1, for the version that runs.",
             ["version", "service"],
-            {(_version(), self._process.service): 1},
+            {(self._version, self._process.service): 1},
         )
         yield histogram(
             "tokenway_event_loop_lag_seconds",
@@ -79,7 +86,7 @@ class ProcessMetrics(Collector):
             )
 
 
-def traffic_metrics(name: str, traffic: Traffic) -> Iterable[Metric]:
+def traffic_metrics(name: str, traffic: Traffic) -> Iterable[Family]:
     """Args: name: what the metrics' names begin with."""
     messages = {"received": traffic.received_messages, "sent": traffic.sent_messages}
     sizes = {"received": traffic.received_bytes, "sent": traffic.sent_bytes}
@@ -100,12 +107,9 @@ async def metrics_served(
         yield {}
         return
     lag, pauses = LoopLag(asyncio.get_running_loop()), GcPauses()
-    registry = CollectorRegistry()
-    for collector in (*collectors, ProcessMetrics(process, lag, pauses)):
-        registry.register(collector)
-    ProcessCollector(registry=registry)
+    told = (*collectors, ProcessMetrics(process, lag, pauses), OwnProcess())
     with lag.measured(), pauses.measured():
-        async with metrics_door(host, port, registry) as address:
+        async with metrics_door(host, port, told) as address:
             yield {"metrics": address}
 
 

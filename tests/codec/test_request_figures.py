@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from prometheus_client import CollectorRegistry, generate_latest
 
 from services.codec.listeners import Listeners
 from services.codec.metrics import CodecMetrics, Sources
@@ -13,6 +12,7 @@ from services.codec.request_figures import Door, Operation, RequestFigures, Toke
 from services.codec.request_record import Account, Outcome, RequestRecord
 from services.shared.access.denials import Kind
 from services.shared.errors import RateLimited
+from services.shared.exposition import exposition
 from services.shared.stream.events import CachedTokens
 
 
@@ -113,7 +113,6 @@ def test_listeners_know_what_is_open() -> None:
 
 
 def series(listeners: Listeners) -> set[str]:
-    registry = CollectorRegistry()
     sources = Sources(
         listeners=listeners,
         refused_access=lambda: dict.fromkeys(Kind, 0),
@@ -121,8 +120,8 @@ def series(listeners: Listeners) -> set[str]:
         is_router_up=lambda: True,
         is_ready=lambda: True,
     )
-    registry.register(CodecMetrics(sources))
-    return {line.rpartition(" ")[0] for line in generate_latest(registry).decode().splitlines()}
+    lines = exposition([CodecMetrics(sources)]).decode().splitlines()
+    return {line.rpartition(" ")[0] for line in lines}
 
 
 def test_a_thousand_odd_names_make_no_series() -> None:

@@ -7,12 +7,12 @@ from services.shared.grpc_traffic import Traffic
 from tests.router.world import World
 
 
-def told(world: World) -> dict[str, float]:
+def told(world: World) -> dict[str, object]:
     metrics = FleetMetrics(world.fleet, world.clock, Traffic())
     return {
-        sample.name.removeprefix("tokenway_router_") + "".join(sample.labels.values()): sample.value
+        family.name.removeprefix("tokenway_router_") + "".join(values): figure
         for family in metrics.collect()
-        for sample in family.samples
+        for values, figure in family.figures
     }
 
 
