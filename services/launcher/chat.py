@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
+from urllib.parse import urlsplit
 
 from services.launcher.dev_key import own_key
 
@@ -44,12 +45,41 @@ class CodecDoor:
     @classmethod
     def of(cls, arguments: argparse.Namespace) -> CodecDoor:
         """By the options of `add_door`."""
-        url = arguments.url.rstrip("/")
-        return cls(url, own_key(url, os.environ), arguments.ca)
+        return cls(arguments.url, own_key(arguments.url, os.environ), arguments.ca)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Of a request with a body."""
+        shown = {} if self.key is None else {"authorization": f"Bearer {self.key}"}
+        return {"content-type": "application/json", **shown}
+
+    def trust(self) -> ssl.SSLContext:
+        """For HTTPS. Raises ChatFailed."""
+        try:
+            return ssl.create_default_context(cafile=self.ca)
+        except OSError as error:  # an SSLError is one
+            raise ChatFailed(f"{self.ca} holds no authorities in PEM: {error}") from error
 
 
 def add_door(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--url", default=DEFAULT_URL, help=f"of the codec ({DEFAULT_URL})")
+    about = f"of the codec ({DEFAULT_URL})"
+    parser.add_argument("--url", type=codec_url, default=DEFAULT_URL, help=about)
+    add_ca(parser)
+
+
+def codec_url(text: str) -> str:
+    """Without a slash at its end. Raises ArgumentTypeError."""
+    parts = urlsplit(text)
+    try:
+        is_good = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    except ValueError:  # such a port
+        is_good = False
+    if not is_good:
+        raise argparse.ArgumentTypeError(f"must be like https://host:8080, got {text!r}")
+    return text.rstrip("/")
+
+
+def add_ca(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ca", type=Path, metavar="FILE", help="authorities to trust with https (the system's)"
     )
@@ -91,17 +121,10 @@ def answer(door: CodecDoor, model: str | None, text: str) -> Iterator[str]:
 @contextmanager
 def _open(door: CodecDoor, path: str, data: bytes | None) -> Iterator[IO[bytes]]:
     """A GET, or a POST of `data`; what goes wrong inside the block is a ChatFailed, too."""
-    headers = {"content-type": "application/json"}
     url = door.url
-    if door.key is not None:
-        headers["authorization"] = f"Bearer {door.key}"
-    request = urllib.request.Request(f"{url}{path}", data, headers)  # noqa: S310 the user's own
-    try:
-        context = ssl.create_default_context(cafile=door.ca)
-    except OSError as error:  # an SSLError is one
-        raise ChatFailed(f"{door.ca} holds no authorities in PEM: {error}") from error
+    request = urllib.request.Request(f"{url}{path}", data, door.headers)  # noqa: S310 the user's own
     # No proxy: the codec is a neighbour.
-    handlers = urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
+    handlers = urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=door.trust())
     opener = urllib.request.build_opener(*handlers)
     try:
         with opener.open(request, timeout=TIMEOUT_S) as response:

@@ -16,7 +16,7 @@ import grpc
 from tokenway.router.v1 import router_pb2 as pb
 from tokenway.router.v1 import router_pb2_grpc as rpc
 
-from services.launcher.chat import ChatFailed, CodecDoor, first_model
+from services.launcher.chat import ChatFailed, CodecDoor, add_ca, codec_url, first_model
 from services.launcher.dev_key import own_key
 from services.launcher.drill_client import DrillClient
 from services.launcher.drill_fault import FAULTS, CannotDrill
@@ -68,15 +68,8 @@ async def _drill(options: argparse.Namespace) -> Report:
         drilled = Drilled(
             router=router, target=target, fault=options.fault, seconds=options.seconds
         )
-        url = f"http://{stack.http}"
-        key = own_key(url, os.environ, options.key_dir)
-        client = DrillClient(
-            address=stack.http,
-            model=first_model(CodecDoor(url, key)),
-            number=0,
-            tokens=options.tokens,
-            key=key,
-        )
+        door = CodecDoor(stack.url, own_key(stack.url, os.environ, options.key_dir), options.ca)
+        client = DrillClient(door=door, model=first_model(door), number=0, tokens=options.tokens)
         clients = [replace(client, number=number) for number in range(options.clients)]
         with ThreadPoolExecutor(len(clients)) as threads:
             return await _seen(drilled, clients, threads)
@@ -110,9 +103,9 @@ async def _seen(
 
 def _stack(options: argparse.Namespace) -> DrillStack:
     """Raises NotRunning."""
-    if options.http is None:
+    if options.url is None:
         return stack_of(options.log_dir)
-    return DrillStack(http=options.http, router=options.router)
+    return DrillStack(url=options.url, router=options.router)
 
 
 def _options(argv: Sequence[str]) -> argparse.Namespace:
@@ -132,12 +125,13 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--key-dir", type=Path, default=DEFAULT_KEYS, help=f"of `tokenway up` ({DEFAULT_KEYS})"
     )
-    parser.add_argument("--http", help="host:port of another stack's codec; needs --router")
+    parser.add_argument("--url", type=codec_url, help="of another stack's codec; needs --router")
     parser.add_argument("--router", help="host:port of its router")
+    add_ca(parser)
     add_certificates(parser)
     options = parser.parse_args(argv)
-    if (options.http is None) is not (options.router is None):
-        parser.error("--http and --router go together")
+    if (options.url is None) is not (options.router is None):
+        parser.error("--url and --router go together")
     return options
 
 

@@ -11,6 +11,9 @@ from enum import StrEnum
 from threading import Event
 from time import monotonic
 from typing import Any
+from urllib.parse import urlsplit
+
+from services.launcher.chat import CodecDoor
 
 TIMEOUT_S = 60.0
 MAX_LINE_BYTES = 2**20
@@ -50,18 +53,16 @@ class DrillClient:
     """Asks for an answer that is drawn from its number alone.
 
     Attributes:
-        address: `host:port` of the codec's HTTP door.
+        door: of the codec.
         model: as the codec calls it.
         number: seed and part of the prompt.
         tokens: length of the answer.
-        key: to show; None shows none.
     """
 
-    address: str
+    door: CodecDoor
     model: str
     number: int
     tokens: int
-    key: str | None = None
 
     def ask(self) -> Seen:
         """One request, to its end."""
@@ -91,17 +92,23 @@ class DrillClient:
         return seen
 
     def _pieces(self) -> Iterator[str]:
-        host, _, port = self.address.rpartition(":")
-        headers = {"content-type": "application/json"}
-        if self.key is not None:
-            headers["authorization"] = f"Bearer {self.key}"
-        with closing(http.client.HTTPConnection(host, int(port), timeout=TIMEOUT_S)) as connection:
-            connection.request("POST", "/v1/chat/completions", self._body(), headers)
+        url = f"{self.door.url}/v1/chat/completions"
+        with closing(self._connection()) as connection:
+            connection.request("POST", urlsplit(url).path, self._body(), self.door.headers)
             response = connection.getresponse()
             if response.status != 200:
                 told = _message(response.read(MAX_LINE_BYTES))
                 raise _Broken(f"refused with {response.status}: {told}")
             yield from _texts(response)
+
+    def _connection(self) -> http.client.HTTPConnection:
+        """Raises ChatFailed where HTTPS trusts in a file that holds no authorities."""
+        url = urlsplit(self.door.url)
+        host = url.hostname or ""
+        if url.scheme == "https":
+            trust = self.door.trust()
+            return http.client.HTTPSConnection(host, url.port, timeout=TIMEOUT_S, context=trust)
+        return http.client.HTTPConnection(host, url.port, timeout=TIMEOUT_S)
 
     def _body(self) -> bytes:
         prompt = f"Drill {self.number}: tell a story."

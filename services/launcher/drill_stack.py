@@ -15,12 +15,12 @@ class DrillStack:
     """A stack that runs.
 
     Attributes:
-        http: `host:port` of the codec.
+        url: of the codec, without a slash at its end.
         router: `host:port` of the router.
         processes: the engines that were started here.
     """
 
-    http: str
+    url: str
     router: str
     processes: Sequence[Running] = ()
 
@@ -44,10 +44,10 @@ class DrillStack:
 
 def stack_of(log_dir: Path) -> DrillStack:
     """The stack of `tokenway up`. Raises NotRunning."""
-    running = RunFile(log_dir).read()
-    by_service = {one.service: one for one in running}
+    run = RunFile(log_dir).read()
+    by_service = {one.service: one for one in run.services}
     return DrillStack(
-        http=by_service["codec"].doors["http"],
+        url=run.url,
         router=by_service["router"].doors["grpc"],
-        processes=[one for one in running if one.service == "engine"],
+        processes=[one for one in run.services if one.service == "engine"],
     )

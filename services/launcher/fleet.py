@@ -29,8 +29,9 @@ STABLE_S = 60.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Addresses:
-    """Where the services listen, as `host:port`; `metrics` by service."""
+    """Where the services listen, as `host:port`; `metrics` by service, `url` is of `http`."""
 
+    url: str
     http: str
     grpc: str
     router: str
@@ -44,14 +45,12 @@ class Fleet:
     Args:
         plan: what to start.
         say: tells the operator one line.
-        changed: called when a process has taken the place of one that died.
     """
 
-    def __init__(self, plan: Plan, say: Callable[[str], None], changed: Callable[[], None]) -> None:
+    def __init__(self, plan: Plan, say: Callable[[str], None]) -> None:
         self._plan = plan
         self._log_dir = plan.options.log_dir
         self._say = say
-        self._changed = changed
         self._children: list[Child] = []
 
     async def start(self, waits: Waits) -> Addresses:
@@ -66,6 +65,7 @@ class Fleet:
         codec = await self._start(self._plan.codec(router_door))
         codec_doors = await self._doors(codec, waits)
         addresses = Addresses(
+            url=f"{self._plan.scheme}://{codec_doors['http']}",
             http=codec_doors["http"],
             grpc=codec_doors["grpc"],
             router=router_door,
@@ -76,7 +76,7 @@ class Fleet:
                 "engine": tuple(door["metrics"] for door in doors),
             },
         )
-        ready_url = f"{self._plan.scheme}://{addresses.http}{self._plan.readiness_path()}"
+        ready_url = f"{addresses.url}{self._plan.readiness_path()}"
         dial = self._plan.mesh.calling(STREAM_NAME).dial
         checks = [partial(serving, address, dial=dial) for address in (*engine_doors, router_door)]
         checks.append(partial(answering, ready_url))
@@ -89,12 +89,15 @@ class Fleet:
         """As they are now."""
         return self._children
 
-    async def keep(self) -> None:
-        """Starts again what dies, until cancelled."""
+    async def keep(self, changed: Callable[[], None]) -> None:
+        """Starts again what dies, until cancelled.
+
+        Args: changed: called when a process has taken the place of one that died.
+        """
         crashed: asyncio.Queue[Exception] = asyncio.Queue()
         async with Tasks(lambda _, error: crashed.put_nowait(error)) as tasks:
             for index, child in enumerate(self._children):
-                tasks.start(f"keep {child.launch.name}", self._keep(index))
+                tasks.start(f"keep {child.launch.name}", self._keep(index, changed))
             raise await crashed.get()
 
     async def stop(self) -> None:
@@ -131,7 +134,7 @@ class Fleet:
         except Ended as ended:
             raise start_failed(child.launch.name, str(ended), child.log) from None
 
-    async def _keep(self, index: int) -> None:
+    async def _keep(self, index: int, changed: Callable[[], None]) -> None:
         pause_s = FIRST_PAUSE_S / 2
         while True:
             child = self._children[index]
@@ -144,7 +147,7 @@ class Fleet:
             self._children[index] = await Child.start(child.launch, self._log_dir)
             with suppress(Ended):  # then the next round says so
                 await self._children[index].doors()
-                self._changed()
+                changed()
                 self._say(f"{child.launch.name} runs again")
 
 

@@ -40,17 +40,25 @@ class Running:
     doors: Mapping[str, str]
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Run:
+    """All that was started; `url` is the codec's."""
+
+    url: str
+    services: Sequence[Running]
+
+
 class RunFile:
     """The file in the folder of the logs; there while the services run."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / NAME
 
-    def write(self, children: Sequence[Child]) -> None:
+    def write(self, url: str, children: Sequence[Child]) -> None:
         """Whoever reads it meanwhile sees the old or the new one."""
         own = os.getpid()
         running = [asdict(_running(child)) for child in children]
-        told = {"pid": own, "started": process_start(own), "services": running}
+        told = {"pid": own, "started": process_start(own), "url": url, "services": running}
         new = self.path.with_suffix(".new")
         new.write_text(json.dumps(told, indent=1) + "\n")
         new.replace(self.path)
@@ -61,19 +69,19 @@ class RunFile:
             if json.loads(self.path.read_text())["pid"] == os.getpid():
                 self.path.unlink()
 
-    def read(self) -> list[Running]:
+    def read(self) -> Run:
         """Raises NotRunning where the file is missing or left from a run that is over."""
         try:
             told: dict[str, Any] = json.loads(self.path.read_text())
             launcher = (told["pid"], told["started"])
-            running = [Running(**one) for one in told["services"]]
+            run = Run(url=told["url"], services=[Running(**one) for one in told["services"]])
         except FileNotFoundError:
             raise NotRunning(f"{self.path} is not there; {_REMEDY}") from None
         except (ValueError, KeyError, TypeError) as error:
             raise NotRunning(f"{self.path} cannot be read ({error}); {_REMEDY}") from None
         if process_start(launcher[0]) != launcher[1]:
             raise NotRunning(f"{self.path} is of a run that is over; {_REMEDY}")
-        return running
+        return run
 
 
 def _running(child: Child) -> Running:

@@ -45,9 +45,7 @@ async def summary(addresses: Addresses, plan: Plan) -> str:
         f"engine {', '.join(addresses.engines)}",
         f"metrics  {_metrics(addresses)}",
     ]
-    return "\n".join(
-        [*lines, "", _request(f"{plan.scheme}://{addresses.http}", engine.model, _key_file(plan))]
-    )
+    return "\n".join([*lines, "", _request(addresses.url, engine.model, _key_file(plan))])
 
 
 def _metrics(addresses: Addresses) -> str:

@@ -72,17 +72,21 @@ async def _up(plan: Plan, console: Console) -> None:
         make_dev_key(plan.options.key_dir)
     mesh = plan.mesh
     mesh.keep(plan.engine_names)
-    fleet = Fleet(plan, console.print, lambda: run_file.write(fleet.children))
+    fleet = Fleet(plan, console.print)
     with _cancelled_by(signal.SIGTERM, signal.SIGINT):
         try:
             with Waits(console) as waits:
                 addresses = await fleet.start(waits)
-            run_file.write(fleet.children)
+
+            def note() -> None:
+                run_file.write(addresses.url, fleet.children)
+
+            note()
             console.print(await summary(addresses, plan))
             console.print(f"\nlogs in {log_dir}; Ctrl-C stops all")
             async with Tasks(partial(_not_kept, console)) as tasks:
                 tasks.start("certificates", mesh.kept(plan.engine_names))
-                await fleet.keep()
+                await fleet.keep(note)
         except asyncio.CancelledError:
             console.print("stopping; Ctrl-C again ends all at once")
         finally:

@@ -70,7 +70,7 @@ def test_a_stack_of_others_can_be_drained_and_not_killed(
     logs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stack = stack_of(logs)
-    there = ["--http", stack.http, "--router", stack.router, "--clients", "2", "--seconds", "0"]
+    there = ["--url", stack.url, "--router", stack.router, "--clients", "2", "--seconds", "0"]
     there += key_of(logs)
     assert drill.main(["drain", *there]) == 0
     assert drill.main(["kill", *there]) == 2
@@ -92,7 +92,7 @@ def test_without_a_stack_a_drill_says_what_it_looked_for(
         (["kill", "--seconds", "601"], "must be between 0 and 600, got 601"),
         (["kill", "--clients", "0"], "must be between 1 and 64, got 0"),
         (["burn"], "invalid choice: 'burn'"),
-        (["kill", "--http", "127.0.0.1:1"], "--http and --router go together"),
+        (["kill", "--url", "http://127.0.0.1:1"], "--url and --router go together"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(

@@ -150,6 +150,13 @@ def test_a_failure_is_the_last_line(
     assert capsys.readouterr().err.splitlines()[-1].startswith(f"tokenway chat: {said}")
 
 
+@pytest.mark.parametrize("url", ["127.0.0.1:8080", "ftp://127.0.0.1", "http://", "http://h:x"])
+def test_a_url_that_is_none_is_refused(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["chat", "why?", "--url", url])
+    assert f"must be like https://host:8080, got {url!r}" in capsys.readouterr().err
+
+
 def test_a_codec_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["chat", "why?", "--url", "http://127.0.0.1:9"]) == 1
     assert "cannot reach http://127.0.0.1:9 (" in capsys.readouterr().err

@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
+from services.launcher.chat import CodecDoor
 from services.launcher.drill_client import DrillClient, Seen, Verdict
 from services.launcher.drill_report import Report
 
@@ -44,8 +45,8 @@ def answering(status: int, body: bytes) -> Iterator[DrillClient]:
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
-        address = f"127.0.0.1:{server.server_port}"
-        yield DrillClient(address=address, model="any", number=3, tokens=3)
+        door = CodecDoor(f"http://127.0.0.1:{server.server_port}")
+        yield DrillClient(door=door, model="any", number=3, tokens=3)
     finally:
         server.shutdown()
         server.server_close()
@@ -88,7 +89,8 @@ def test_an_answer_is_exact_wrong_or_failed(
 
 
 def test_nobody_there_is_a_failure_with_its_reason() -> None:
-    seen = DrillClient(address="127.0.0.1:1", model="any", number=0, tokens=1).ask()
+    door = CodecDoor("http://127.0.0.1:1")
+    seen = DrillClient(door=door, model="any", number=0, tokens=1).ask()
     assert seen.failure == "the connection broke: ConnectionRefusedError"
     assert seen.verdict(RIGHT) is Verdict.FAILED
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from services.launcher.process_start import process_start
-from services.launcher.run_file import NotRunning, RunFile
+from services.launcher.run_file import NotRunning, Run, RunFile
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
 
@@ -24,12 +24,12 @@ def rewrite(file: RunFile, **changes: object) -> None:
 @pytest.fixture
 def file(tmp_path: Path) -> RunFile:
     written = RunFile(tmp_path)
-    written.write([])
+    written.write("http://127.0.0.1:1", [])
     return written
 
 
 def test_a_file_of_a_live_launcher_is_read_and_goes_with_it(file: RunFile) -> None:
-    assert file.read() == []
+    assert file.read() == Run(url="http://127.0.0.1:1", services=[])
     file.remove()
     assert not file.path.exists()
 
@@ -59,7 +59,9 @@ def test_another_process_with_the_same_id_is_not_the_launcher(file: RunFile) -> 
         file.read()
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"pid": 1, "started": 1, "services": [1]}'])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"pid": 1, "started": 1, "url": "", "services": [1]}']
+)
 def test_a_file_that_is_none_of_ours_is_refused(file: RunFile, text: str) -> None:
     file.path.write_text(text)
     with pytest.raises(NotRunning, match="cannot be read"):

@@ -234,6 +234,20 @@ def test_a_codec_over_https_is_asked_by_commands(
     assert main(["probe", f"{door[1]}/readyz"]) == 0
 
 
+@pytest.mark.usefixtures("here")
+def test_a_drill_asks_over_https_and_trusts_whom_it_is_told(
+    up: UpProcess, https_ca: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["drill", "drain", "--seconds", "0", "--clients", "2"]
+    of_up = [*command, "--log-dir", str(up.logs)]
+    at = [*command, "--url", f"https://{up.address('http')}", "--router", up.address("router")]
+    for where in (of_up, at):
+        assert main([*where, "--ca", str(https_ca)]) == 0
+        assert " exact, 0 wrong, 0 failed" in capsys.readouterr().out
+        assert main(where) == 2
+        assert "is not trusted" in capsys.readouterr().err
+
+
 def test_only_their_owner_may_read_the_keys(certs: Path) -> None:
     keys = [*certs.rglob("*.key"), *certs.rglob("key.pem")]
     assert len(keys) == 7
