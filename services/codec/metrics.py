@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 
 from services.codec.listeners import Listeners
 from services.codec.request_figures import NO_ERROR
-from services.shared.access.denials import Kind
 from services.shared.histogram import Histogram
 from services.shared.metric_families import (
     Family,
@@ -27,7 +26,6 @@ class Sources:
 
     Args:
         listeners: know the open requests and what became of others.
-        refused_access: by cause.
         connections: of the HTTP door.
         is_router_up: what generates is there and fits.
         is_ready: the codec can serve.
@@ -37,7 +35,6 @@ class Sources:
     """
 
     listeners: Listeners
-    refused_access: Callable[[], Mapping[Kind, int]]
     connections: Callable[[], int]
     is_router_up: Callable[[], bool]
     is_ready: Callable[[], bool]
@@ -162,12 +159,6 @@ class CodecMetrics:
             sources.is_router_up(),
         )
         yield gauge("tokenway_codec_ready", "1 while the codec is ready.", sources.is_ready())
-        yield counters(
-            "tokenway_access_refused",
-            "Requests that were refused for want of a valid key.",
-            ["cause"],
-            sources.refused_access(),
-        )
         store_up, rows = sources.quota_store_up(), sources.logged_rows()
         if store_up is not None:
             yield gauge("tokenway_quota_store_up", "1 while the store of quotas answers.", store_up)

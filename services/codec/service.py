@@ -101,7 +101,7 @@ async def serving_codec(
     async with (
         logging_requests(settings.request_log) as request_log,
         meshing(settings.security, Role.CODEC, settings.server.host) as mesh,
-        guarding(settings.security, settings.server.host, mesh.audit) as access,
+        guarding(settings.security, settings.server.host, mesh.denials) as access,
         linked(
             mesh.way(STREAM_NAME), settings.inference_engine.endpoint, _identity(folder, encoder)
         ) as link,
@@ -137,7 +137,12 @@ async def _doors(
         allowed_origins=server.allowed_origins,
     )
     application = app(codec, ready, reception, terms)
-    process = Process(service="codec", traffic=Traffic(), certificate_expiry=lambda: mesh.not_after)
+    process = Process(
+        service="codec",
+        traffic=Traffic(),
+        refused_access=mesh.denials.counts,
+        certificate_expiry=lambda: mesh.not_after,
+    )
     async with (
         showing(server.tls) as tls,
         listening(
@@ -183,7 +188,6 @@ def _sources(
 ) -> Sources:
     return Sources(
         listeners=reception.listeners,
-        refused_access=lambda: reception.guard.refused,
         connections=lambda: http.connections,
         is_router_up=lambda: codec.fault is None,
         is_ready=lambda: ready.fault is None,

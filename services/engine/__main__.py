@@ -89,7 +89,10 @@ async def _serve(assembly: Assembly, settings: EngineSettings, stop: Stop, mesh:
     engine, limits, progress = assembly.engine, settings.service.limits, assembly.loop.progress
     server = settings.server
     process = Process(
-        service="engine", traffic=Traffic(), certificate_expiry=lambda: mesh.not_after
+        service="engine",
+        traffic=Traffic(),
+        refused_access=mesh.denials.counts,
+        certificate_expiry=lambda: mesh.not_after,
     )
     async with (
         serving(

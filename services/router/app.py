@@ -78,7 +78,10 @@ async def routing(settings: RouterSettings) -> AsyncIterator[Router]:
         guards = await stack.enter_async_context(callers_of(security, mesh, server.host))
         parts = _parts(settings, mesh, changed.set)
         process = Process(
-            service="router", traffic=Traffic(), certificate_expiry=lambda: mesh.not_after
+            service="router",
+            traffic=Traffic(),
+            refused_access=mesh.denials.counts,
+            certificate_expiry=lambda: mesh.not_after,
         )
         door = await stack.enter_async_context(
             serving(

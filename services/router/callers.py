@@ -33,7 +33,7 @@ async def callers_of(settings: RouterSecurity, mesh: Mesh, host: str) -> AsyncIt
     if shown is None:
         yield _guards(mesh, None)
         return
-    async with guarding(shown, host, mesh.audit) as access:
+    async with guarding(shown, host, mesh.denials) as access:
         yield _guards(mesh, access.guard)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
+from services.shared.access.denials import Kind
 from services.shared.gc_pauses import GcPauses
 from services.shared.grpc_traffic import Traffic
 from services.shared.loop_lag import LoopLag
@@ -40,11 +41,13 @@ class Process:
     Args:
         service: codec, router or engine.
         traffic: through its gRPC door.
+        refused_access: at all its doors, by cause.
         certificate_expiry: when its certificate ends, in seconds since 1970.
     """
 
     service: str
     traffic: Traffic
+    refused_access: Mapping[Kind, int]
     certificate_expiry: Figure = absent
 
 
@@ -76,6 +79,12 @@ class ProcessMetrics:
             [([str(number)], seconds) for number, seconds in enumerate(self._pauses.seconds)],
         )
         yield from traffic_metrics("tokenway_grpc", self._process.traffic)
+        yield counters(
+            "tokenway_access_refused",
+            "Who was refused for a key, an address or a role.",
+            ["cause"],
+            self._process.refused_access,
+        )
         yield counter("tokenway_spans_dropped", "Spans that no collector got.", dropped_spans())
         expiry = self._process.certificate_expiry()
         if expiry is not None:

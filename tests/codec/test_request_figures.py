@@ -10,7 +10,6 @@ from services.codec.listeners import Listeners
 from services.codec.metrics import CodecMetrics, Sources
 from services.codec.request_figures import Door, Operation, RequestFigures, TokenType
 from services.codec.request_record import Account, Outcome, RequestRecord
-from services.shared.access.denials import Kind
 from services.shared.errors import RateLimited
 from services.shared.exposition import exposition
 from services.shared.stream.events import CachedTokens
@@ -115,7 +114,6 @@ def test_listeners_know_what_is_open() -> None:
 def series(listeners: Listeners) -> set[str]:
     sources = Sources(
         listeners=listeners,
-        refused_access=lambda: dict.fromkeys(Kind, 0),
         connections=lambda: 0,
         is_router_up=lambda: True,
         is_ready=lambda: True,

@@ -46,14 +46,18 @@ OPEN = {"version", "device"}
 
 
 def process() -> list[Collector]:
-    told = Process(service="engine", traffic=Traffic(), certificate_expiry=lambda: 1)
+    told = Process(
+        service="engine",
+        traffic=Traffic(),
+        refused_access=dict.fromkeys(Kind, 0),
+        certificate_expiry=lambda: 1,
+    )
     return [ProcessMetrics(told, LoopLag(asyncio.get_running_loop()), GcPauses())]
 
 
 def codec() -> list[Collector]:
     sources = CodecSources(
         listeners=Listeners(),
-        refused_access=lambda: dict.fromkeys(Kind, 0),
         connections=lambda: 0,
         is_router_up=lambda: True,
         is_ready=lambda: True,

@@ -27,8 +27,9 @@ from services.shared.model_folder import ModelFolder
 from services.shared.tls.certificate_files import Certificates
 from services.shared.tls.dial import Dial, dialling, in_the_clear
 from services.shared.tls.identity import STREAM_NAME, Role
-from tests.integration.stack import Launcher, Stack, simulated, stack_of
+from tests.integration.stack import Launcher, Service, Stack, simulated, stack_of
 from tests.mesh_bed import Certified
+from tests.metrics_scrape import scraped
 from tests.waiting import PATIENCE_S
 
 HEALTH = "grpc.health.v1.Health/Check"
@@ -39,8 +40,15 @@ class CertifiedStack:
     stack: Stack
     certified: Certified
 
+    def service(self, place: str) -> Service:
+        return self.stack.router if place == "router" else self.stack.engines[0]
+
     def door(self, place: str) -> str:
-        return (self.stack.router if place == "router" else self.stack.engines[0]).grpc
+        return self.service(place).grpc
+
+    def refused(self, place: str) -> float:
+        """Calls that were refused for their role, as its metrics tell."""
+        return scraped(self.service(place)).of("tokenway_access_refused_total", cause="role")
 
 
 @pytest.fixture(scope="module")
@@ -164,6 +172,7 @@ async def test_a_method_refuses_the_roles_that_have_no_business_with_it(
     rules = RULES if place == "engine" else FOR_CLIENTS
     refused = {*Role} - rules.get(method, frozenset({Role.ADMIN}))
     assert refused, "no method is for everybody"
+    before = certified_stack.refused(place)
     for role in refused:
         dial = certified_stack.certified.dial(role, STREAM_NAME)
         async with dial(certified_stack.door(place)) as channel:
@@ -172,6 +181,7 @@ async def test_a_method_refuses_the_roles_that_have_no_business_with_it(
                 await call.read()
         assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED
         assert caught.value.details() == f"{method} is not for the role {role}"
+    assert certified_stack.refused(place) == before + len(refused)
 
 
 @pytest.mark.parametrize("role", [Role.ROUTER, Role.CLIENT, Role.CODEC, Role.ADMIN])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+import httpx
 import pytest
 from tokenway.engine.v1 import engine_pb2
 from tokenway.stream.v1 import stream_pb2 as pb
@@ -20,7 +22,7 @@ from services.router.app import routing
 from services.router.replica_spec import ReplicaSpec
 from services.router.security_settings import RouterSecurity
 from services.router.settings import RouterSettings
-from services.shared.settings import ServerSettings
+from services.shared.settings import MetricsSettings, ServerSettings
 from services.shared.tls.dial import Dial, in_the_clear
 from services.shared.tls.identity import Role, server_name
 from tests.mesh_bed import Certified
@@ -47,6 +49,14 @@ class Door:
 
     address: str
     engine: ScriptedEngine
+    metrics: str
+
+    async def refused(self) -> dict[str, float]:
+        """How often whom, by the cause, as metrics tell."""
+        async with httpx.AsyncClient() as client:
+            told = (await client.get(f"http://{self.metrics}/metrics")).text
+        counted = re.findall(r'\ntokenway_access_refused_total\{cause="(\w+)"\} (\S+)', told)
+        return {cause: float(count) for cause, count in counted if float(count)}
 
     async def asked(self, dial: Dial, tenant: str | None, key: str | None = None) -> str | None:
         """As whose the engine hears of a generation that says it is of `tenant`."""
@@ -83,11 +93,12 @@ async def door_of(certified: Certified | None, keys: Path | None = None) -> Asyn
         settings = RouterSettings(
             replicas=(ReplicaSpec.parse(replica),),
             server=ServerSettings(port=0),
+            metrics=MetricsSettings(port=0),
             security=security,
         )
         async with routing(settings) as router:
             await until(router.fleet.ready)
-            yield Door(router.address, engine)
+            yield Door(router.address, engine, router.metrics["metrics"])
 
 
 def router_way(certified: Certified, role: Role, name: str = "one") -> Dial:
@@ -135,6 +146,9 @@ async def test_where_there_are_keys_a_client_shows_one_and_is_its_tenant(tmp_pat
                 await door.asked(dial, FORGED, wrong)
             assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
         assert len(door.engine.generations) == heard
+        with pytest.raises(grpc.aio.AioRpcError):
+            await door.asked(router_way(certified, Role.ENGINE), FORGED)
+        assert await door.refused() == {"no_key": 1, "unknown_key": 1, "role": 1}
 
 
 async def test_in_the_clear_a_router_with_keys_asks_everybody_for_one(tmp_path: Path) -> None:
@@ -144,3 +158,4 @@ async def test_in_the_clear_a_router_with_keys_asks_everybody_for_one(tmp_path: 
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await door.asked(in_the_clear, FORGED)
         assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
+        assert await door.refused() == {"no_key": 1}

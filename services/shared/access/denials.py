@@ -34,6 +34,7 @@ class Kind(StrEnum):
     EXPIRED_TOKEN = "expired_token"  # noqa: S105 no password
     WRONG_TOKEN = "wrong_token"  # noqa: S105 no password
     ADDRESS = "address"
+    ROLE = "role"
     OTHER = "other"
 
 
@@ -54,11 +55,13 @@ class Why:
         address: of the caller.
         cause: one of a few.
         key_id: of a key that was known.
+        kind: under which it is counted; None: the one that the cause tells.
     """
 
     address: str
     cause: str
     key_id: str | None = None
+    kind: Kind | None = None
 
 
 @dataclass(slots=True)
@@ -91,7 +94,7 @@ class Denials:
 
         It is ours: several callers may get it, who must not read each other's.
         """
-        self.counts[_kind(why.cause)] += 1
+        self.counts[why.kind or _kind(why.cause)] += 1
         if why not in self._told and len(self._told) >= self._size:
             why = Why(address=OTHERS, cause="many")
         told = self._told.get(why)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
@@ -10,7 +10,7 @@ from typing import Protocol
 from services.shared.access.address_rules import AddressRules
 from services.shared.access.api_key import PREFIX
 from services.shared.access.caller import ANYBODY, Caller
-from services.shared.access.denials import Denials, Kind, Why
+from services.shared.access.denials import Denials, Why
 from services.shared.access.refused import Refused
 from services.shared.access.shown import Shown
 from services.shared.errors import PermissionDenied, ServiceError, Unauthenticated
@@ -61,11 +61,6 @@ class Guard:
         self._addresses = addresses
         self._denials = denials
         self.is_open = keys is None and tokens is None
-
-    @property
-    def refused(self) -> Mapping[Kind, int]:
-        """Requests that were not let in, since the start."""
-        return self._denials.counts
 
     def found(self, shown: Shown) -> Caller | Refused:
         """Whom a key or token is of, wherever the request came from."""

@@ -24,7 +24,6 @@ from services.shared.access.shared_quotas.store_address import store_address
 from services.shared.access.tenant_quotas import TenantQuotas
 from services.shared.access.tenants_file import Tenants, read_tenants
 from services.shared.access.token_verifier import TokenVerifier
-from services.shared.audit.audit import NO_AUDIT, Audit
 from services.shared.config import BadConfig
 from services.shared.tasks import Tasks
 
@@ -41,21 +40,19 @@ class Access:
 
 @asynccontextmanager
 async def guarding(
-    settings: SecuritySettings, host: str, audit: Audit = NO_AUDIT
+    settings: SecuritySettings, host: str, denials: Denials
 ) -> AsyncIterator[Access]:
     """Follows the files of keys and tenants inside the block.
 
     Args:
         settings: who may ask.
         host: where the service listens.
-        audit: hears of who is refused.
+        denials: hears of who is refused.
 
     Raises:
         BadConfig: a file cannot be used, or everybody would be answered beyond this machine.
     """
     _check_open(settings, host)
-    loop = asyncio.get_running_loop()
-    denials = Denials(loop, audit)
     try:
         keys, jwks = _key_file(settings.keys_file), _jwks_file(settings.jwt.jwks_file)
         tenants = _tenants_file(settings.tenants_file)
@@ -78,12 +75,10 @@ async def guarding(
         for file in (keys, jwks, tenants):
             if file is not None:
                 tasks.start(str(file.path), file.follow())
-        own = Quotas(lambda: {} if tenants is None else tenants.value, loop.time)
-        try:
-            async with _shared(settings.quotas, own) as quotas:
-                yield Access(guard, quotas)
-        finally:
-            denials.close()
+        clock = asyncio.get_running_loop().time
+        own = Quotas(lambda: {} if tenants is None else tenants.value, clock)
+        async with _shared(settings.quotas, own) as quotas:
+            yield Access(guard, quotas)
 
 
 @asynccontextmanager

@@ -27,12 +27,12 @@ YOUNGEST, OLDEST = 0.5, 0.75
 
 
 class CertifiedMesh:
-    """Args: certificate: ours. denials: hears of who is refused. audit: see Mesh."""
+    """Args: certificate: ours. denials: see Mesh. audit: hears what operators do."""
 
     def __init__(self, certificate: FollowedCertificate, denials: Denials, audit: Audit) -> None:
         self._certificate = certificate
-        self._denials = denials
-        self.audit = audit
+        self.denials = denials
+        self._audit = audit
 
     @property
     def server(self) -> grpc.ServerCredentials:
@@ -50,7 +50,7 @@ class CertifiedMesh:
         return _CertifiedWay(self._certificate, name)
 
     def guards(self, rules: Rules) -> Sequence[grpc.aio.ServerInterceptor[Any, Any]]:
-        return [AdminCalls(self.audit), RoleGuard(rules, self._denials)]
+        return [AdminCalls(self._audit), RoleGuard(rules, self.denials)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import grpc
 
+from services.shared.access.denials import Denials
 from services.shared.audit.admin_calls import AdminCalls
 from services.shared.audit.audit import Audit
 from services.shared.mesh.rules import Rules
@@ -17,8 +18,8 @@ class Mesh(Protocol):
     """Of one process."""
 
     @property
-    def audit(self) -> Audit:
-        """Hears what operators do and who is refused."""
+    def denials(self) -> Denials:
+        """Hears of who is refused, at all doors of the process."""
 
     @property
     def server(self) -> grpc.ServerCredentials | None:
@@ -46,11 +47,12 @@ class ClearMesh:
     door = None
     not_after = None
 
-    def __init__(self, audit: Audit) -> None:
-        self.audit = audit
+    def __init__(self, denials: Denials, audit: Audit) -> None:
+        self.denials = denials
+        self._audit = audit
 
     def way(self, name: str) -> Way:  # noqa: ARG002  # names are not checked
         return CLEAR
 
     def guards(self, rules: Rules) -> Sequence[grpc.aio.ServerInterceptor[Any, Any]]:  # noqa: ARG002
-        return [AdminCalls(self.audit)]
+        return [AdminCalls(self._audit)]

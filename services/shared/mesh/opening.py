@@ -37,27 +37,29 @@ async def meshing(settings: MeshSettings, role: Role, host: str) -> AsyncIterato
             us from beyond this machine.
     """
     async with auditing(settings, role) as audit:
-        if settings.mtls:
-            async with _certified(settings, role, audit) as mesh:
-                yield mesh
-        else:
-            yield _in_the_clear(host, audit)
+        denials = Denials(asyncio.get_running_loop(), audit)
+        try:
+            if settings.mtls:
+                async with _certified(settings, role, denials, audit) as mesh:
+                    yield mesh
+            else:
+                yield _in_the_clear(host, denials, audit)
+        finally:
+            denials.close()
 
 
 @asynccontextmanager
-async def _certified(settings: MeshSettings, role: Role, audit: Audit) -> AsyncIterator[Mesh]:
+async def _certified(
+    settings: MeshSettings, role: Role, denials: Denials, audit: Audit
+) -> AsyncIterator[Mesh]:
     certificate = _certificate(settings, role)
-    denials = Denials(asyncio.get_running_loop(), audit)
 
     def crashed(name: str, _: Exception) -> None:
         _log.error("%s is not followed any more; the certificates read last count on", name)
 
     async with Tasks(crashed) as tasks:
         tasks.start(str(settings.certificates), certificate.follow())
-        try:
-            yield CertifiedMesh(certificate, denials, audit)
-        finally:
-            denials.close()
+        yield CertifiedMesh(certificate, denials, audit)
 
 
 def _certificate(settings: MeshSettings, role: Role) -> FollowedCertificate:
@@ -73,11 +75,11 @@ def _certificate(settings: MeshSettings, role: Role) -> FollowedCertificate:
         raise BadConfig(f"security.certificates: {error}") from error
 
 
-def _in_the_clear(host: str, audit: Audit) -> Mesh:
+def _in_the_clear(host: str, denials: Denials, audit: Audit) -> Mesh:
     if not is_loopback(host):
         raise BadConfig(
             f"server.host is {host}, beyond this machine, and security.mtls is false: anybody "
             "there would be served, so give it certificates or a host of this machine alone"
         )
     _log.warning("SERVICES TALK IN THE CLEAR AND EVERY PROCESS HERE IS OBEYED: security.mtls false")
-    return ClearMesh(audit)
+    return ClearMesh(denials, audit)

@@ -9,7 +9,7 @@ import grpc
 
 from services.shared.access.address_rules import peer_of
 from services.shared.access.checked_handler import Context, checked
-from services.shared.access.denials import Denials, Why
+from services.shared.access.denials import Denials, Kind, Why
 from services.shared.errors import PermissionDenied
 from services.shared.mesh.peer import identity_of
 from services.shared.mesh.rules import ADMINISTRATORS, Rules
@@ -45,6 +45,7 @@ class RoleGuard(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generi
         if identity is not None and identity.role in self._rules.get(method, ADMINISTRATORS):
             return
         role = "nobody of ours" if identity is None else identity.role.value
-        why = Why(address=peer_of(context.peer()), cause=f"{role} at {method}")
+        address, cause = peer_of(context.peer()), f"{role} at {method}"
+        why = Why(address=address, cause=cause, kind=Kind.ROLE)
         context.set_trailing_metadata((("x-request-id", self._denials.note(why)),))
         raise PermissionDenied(f"{method} is not for the role {role}")
