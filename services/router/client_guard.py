@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any
-
 import grpc
 
 from services.shared.access.address_rules import peer_of
 from services.shared.access.caller import ANYBODY, Caller
-from services.shared.access.checked_handler import Context, checked
 from services.shared.access.guard import Denial, Guard
 from services.shared.access.rpc_guard import OPEN_SERVICES, current_caller
 from services.shared.access.shown import Shown
+from services.shared.interceptor import Handler, Interceptor
 from services.shared.mesh.peer import identity_of
+from services.shared.method_handler import Context, checked
 from services.shared.tls.identity import Role
 
 
-class ClientGuard(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in stubs only
+class ClientGuard(Interceptor):
     """Services are believed whose requests they send on; a client is told who it is.
 
     Args: guard: knows clients by keys or tokens; None where a certificate's name is the tenant.
@@ -26,17 +24,9 @@ class ClientGuard(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # gene
     def __init__(self, guard: Guard | None) -> None:
         self._guard = guard
 
-    async def intercept_service(
-        self,
-        continuation: Callable[
-            [grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler[Any, Any]]
-        ],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> grpc.RpcMethodHandler[Any, Any]:
-        handler: Any = await continuation(handler_call_details)
-        if handler is None or handler_call_details.method.split("/")[1] in OPEN_SERVICES:
-            return handler  # type: ignore[no-any-return]  # the stubs forget None
-        return checked(handler, self._check)
+    def around(self, handler: Handler, details: grpc.HandlerCallDetails) -> Handler:
+        is_open = details.method.split("/")[1] in OPEN_SERVICES
+        return handler if is_open else checked(handler, self._check)
 
     def _check(self, context: Context) -> None:
         current_caller.set(self._caller(context))

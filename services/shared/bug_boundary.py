@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import grpc
 from google.protobuf.message import DecodeError
 
 from services.shared.errors import Code, InvalidRequest, ServiceError
+from services.shared.interceptor import Handler, Interceptor
+from services.shared.method_handler import Context, replaced, surrounded
 from services.shared.trace_context import HEADER, TraceContext, current
 
 FIELD_KEY = "tokenway-field"
@@ -29,36 +31,13 @@ _STATUS: dict[Code, grpc.StatusCode] = {
 _log = logging.getLogger(__name__)
 
 
-class BugBoundary(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in stubs only
+class BugBoundary(Interceptor):
     """Wraps every RPC of a server, whatever its kind."""
 
-    async def intercept_service(
-        self,
-        continuation: Callable[
-            [grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler[Any, Any]]
-        ],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> grpc.RpcMethodHandler[Any, Any]:
-        handler: Any = await continuation(handler_call_details)
-        if handler is None:  # no such method; grpc answers UNIMPLEMENTED
-            return handler  # type: ignore[return-value]  # the stubs forget None
-        kind, make = _KINDS[handler.request_streaming, handler.response_streaming]
-        behaviour = getattr(handler, kind)
-        wrap = _yielding if inspect.isasyncgenfunction(behaviour) else _returning
-        read = handler.request_deserializer
-        return make(
-            wrap(behaviour, handler_call_details.method),
-            request_deserializer=read if handler.request_streaming else _reading(read),
-            response_serializer=handler.response_serializer,
-        )
-
-
-_KINDS: dict[tuple[bool, bool], tuple[str, Callable[..., grpc.RpcMethodHandler[Any, Any]]]] = {
-    (False, False): ("unary_unary", grpc.unary_unary_rpc_method_handler),
-    (False, True): ("unary_stream", grpc.unary_stream_rpc_method_handler),
-    (True, False): ("stream_unary", grpc.stream_unary_rpc_method_handler),
-    (True, True): ("stream_stream", grpc.stream_stream_rpc_method_handler),
-}
+    def around(self, handler: Handler, details: grpc.HandlerCallDetails) -> Handler:
+        if not handler.request_streaming:
+            handler = replaced(handler, read=_reading(handler.request_deserializer))
+        return surrounded(handler, partial(_boundary, details.method))
 
 
 def _reading(read: Callable[[bytes], Any] | None) -> Callable[[bytes], Any] | None:
@@ -75,39 +54,13 @@ def _reading(read: Callable[[bytes], Any] | None) -> Callable[[bytes], Any] | No
     return call
 
 
-def _read(request: Any) -> Any:
-    if isinstance(request, DecodeError):
-        raise request
-    return request
-
-
-def _returning(behaviour: Callable[..., Awaitable[Any]], method: str) -> Callable[..., Any]:
-    async def call(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
-        async with _boundary(method, context):
-            return await behaviour(_read(request), context)
-
-    return call
-
-
-def _yielding(behaviour: Callable[..., AsyncGenerator[Any]], method: str) -> Callable[..., Any]:
-    async def call(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> AsyncIterator[Any]:
-        async with (
-            _boundary(method, context),
-            aclosing(behaviour(_read(request), context)) as responses,
-        ):
-            async for response in responses:
-                yield response
-
-    return call
-
-
 @asynccontextmanager
-async def _boundary(
-    method: str, context: grpc.aio.ServicerContext[Any, Any]
-) -> AsyncIterator[None]:
+async def _boundary(method: str, request: Any, context: Context) -> AsyncIterator[None]:
     current.set(trace_of(context) or TraceContext.new())
     try:
         try:
+            if isinstance(request, DecodeError):
+                raise request
             yield
         except DecodeError as error:
             raise InvalidRequest("a message could not be read") from error
@@ -124,7 +77,7 @@ async def _boundary(
         await context.abort(grpc.StatusCode.INTERNAL, "internal error")
 
 
-def trace_of(context: grpc.aio.ServicerContext[Any, Any]) -> TraceContext | None:
+def trace_of(context: Context) -> TraceContext | None:
     """The trace that the caller's metadata names, if they name one."""
     metadata = dict(context.invocation_metadata() or ())
     return TraceContext.given(metadata.get(HEADER))

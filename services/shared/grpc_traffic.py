@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 import grpc
+
+from services.shared.interceptor import Handler, Interceptor
+from services.shared.method_handler import replaced
 
 Pack = Callable[[Any], bytes]
 Unpack = Callable[[bytes], Any]
@@ -40,29 +43,16 @@ class Traffic:
         return counted
 
 
-class TrafficMeter(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in stubs only
+class TrafficMeter(Interceptor):
     """Counts all that goes through a server."""
 
     def __init__(self, traffic: Traffic) -> None:
         self._traffic = traffic
 
-    async def intercept_service(
-        self,
-        continuation: Callable[
-            [grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler[Any, Any]]
-        ],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> grpc.RpcMethodHandler[Any, Any]:
-        handler: Any = await continuation(handler_call_details)
-        if handler is None:
-            return handler  # type: ignore[return-value]  # the stubs forget None
-        requests = "stream" if handler.request_streaming else "unary"
-        kind = f"{requests}_{'stream' if handler.response_streaming else 'unary'}"
-        make = getattr(grpc, f"{kind}_rpc_method_handler")
+    def around(self, handler: Handler, _: grpc.HandlerCallDetails) -> Handler:
         unpack, pack = handler.request_deserializer, handler.response_serializer
-        metered: grpc.RpcMethodHandler[Any, Any] = make(
-            getattr(handler, kind),
-            request_deserializer=unpack and self._traffic.unpacking(unpack),
-            response_serializer=pack and self._traffic.packing(pack),
+        return replaced(
+            handler,
+            read=unpack and self._traffic.unpacking(unpack),
+            write=pack and self._traffic.packing(pack),
         )
-        return metered

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextvars import ContextVar
 from typing import Any
 
@@ -10,11 +10,12 @@ import grpc
 
 from services.shared.access.address_rules import peer_of
 from services.shared.access.caller import ANYBODY, Caller
-from services.shared.access.checked_handler import Context, checked
 from services.shared.access.guard import Denial, Guard
 from services.shared.access.refused import Refused
 from services.shared.access.shown import Shown
 from services.shared.errors import ServiceError
+from services.shared.interceptor import Handler, Interceptor
+from services.shared.method_handler import Context, checked
 
 OPEN_SERVICES = frozenset({"grpc.health.v1.Health"})
 """Whoever decides where to send requests has no key."""
@@ -29,7 +30,7 @@ def plain(_: str, denial: Denial) -> ServiceError:
     return denial.error
 
 
-class RpcGuard(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in stubs only
+class RpcGuard(Interceptor):
     """Refuses before a message is read where what was shown is not taken.
 
     Args:
@@ -41,18 +42,11 @@ class RpcGuard(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic
         self._guard = guard
         self._words = words
 
-    async def intercept_service(
-        self,
-        continuation: Callable[
-            [grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler[Any, Any]]
-        ],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> grpc.RpcMethodHandler[Any, Any]:
-        handler: Any = await continuation(handler_call_details)
-        method = handler_call_details.method
-        if handler is None or method.split("/")[1] in OPEN_SERVICES:
-            return handler  # type: ignore[no-any-return]  # the stubs forget None
-        shown = Shown.of(handler_call_details.invocation_metadata or ())
+    def around(self, handler: Handler, details: grpc.HandlerCallDetails) -> Handler:
+        method = details.method
+        if method.split("/")[1] in OPEN_SERVICES:
+            return handler
+        shown = Shown.of(details.invocation_metadata or ())
         found = self._guard.found(shown)
 
         def check(context: Context) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import grpc
@@ -12,10 +14,11 @@ from services.shared.access.rpc_guard import current_caller
 from services.shared.audit.audit import Audit
 from services.shared.audit.event import DONE, AuditEvent
 from services.shared.errors import ServiceError
+from services.shared.interceptor import Handler, Interceptor
 from services.shared.mesh.peer import identity_of
+from services.shared.method_handler import Context, surrounded
 from services.shared.trace_context import current
 
-Context = Any
 Deed = tuple[str, str]
 """An action, and what of."""
 
@@ -39,42 +42,31 @@ DEEDS: Mapping[str, Callable[[Any], Deed]] = {
 """All methods that change how a service runs."""
 
 
-class AdminCalls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in stubs only
+class AdminCalls(Interceptor):
     """Stands before the guards, so that what they refuse is noted too."""
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
 
-    async def intercept_service(
-        self,
-        continuation: Callable[
-            [grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler[Any, Any]]
-        ],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> grpc.RpcMethodHandler[Any, Any]:
-        handler: Any = await continuation(handler_call_details)
-        deed_of = DEEDS.get(handler_call_details.method)
-        if handler is None or deed_of is None or handler.unary_unary is None:
-            return handler  # type: ignore[no-any-return]  # the stubs forget None
-        behaviour = handler.unary_unary
+    def around(self, handler: Handler, details: grpc.HandlerCallDetails) -> Handler:
+        deed_of = DEEDS.get(details.method)
+        if deed_of is None or handler.unary_unary is None:
+            return handler
+        return surrounded(handler, partial(self._noting, deed_of))
 
-        async def noted(request: Any, context: Context) -> Any:
-            outcome = "failed"
-            try:
-                response = await behaviour(request, context)
-                outcome = DONE
-            except ServiceError as error:
-                outcome = type(error).__name__
-                raise
-            finally:
-                self._audit.note(_event(deed_of(request), outcome, context))
-            return response
-
-        return grpc.unary_unary_rpc_method_handler(
-            noted,
-            request_deserializer=handler.request_deserializer,
-            response_serializer=handler.response_serializer,
-        )
+    @asynccontextmanager
+    async def _noting(
+        self, deed_of: Callable[[Any], Deed], request: Any, context: Context
+    ) -> AsyncIterator[None]:
+        outcome = "failed"
+        try:
+            yield
+            outcome = DONE
+        except ServiceError as error:
+            outcome = type(error).__name__
+            raise
+        finally:
+            self._audit.note(_event(deed_of(request), outcome, context))
 
 
 def _event(deed: Deed, outcome: str, context: Context) -> AuditEvent:

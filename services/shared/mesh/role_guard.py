@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any
-
 import grpc
 
 from services.shared.access.address_rules import peer_of
-from services.shared.access.checked_handler import Context, checked
 from services.shared.access.denials import Denials, Kind, Why
 from services.shared.errors import PermissionDenied
+from services.shared.interceptor import Handler, Interceptor
 from services.shared.mesh.peer import identity_of
 from services.shared.mesh.rules import ADMINISTRATORS, Rules
+from services.shared.method_handler import Context, checked
 
 
-class RoleGuard(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in stubs only
+class RoleGuard(Interceptor):
     """Refuses who has no business with a method; connections have certificates on both sides.
 
     Args:
@@ -27,17 +25,8 @@ class RoleGuard(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generi
         self._rules = rules
         self._denials = denials
 
-    async def intercept_service(
-        self,
-        continuation: Callable[
-            [grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler[Any, Any]]
-        ],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> grpc.RpcMethodHandler[Any, Any]:
-        handler: Any = await continuation(handler_call_details)
-        if handler is None:
-            return handler  # type: ignore[return-value]  # the stubs forget None
-        method = handler_call_details.method.removeprefix("/")
+    def around(self, handler: Handler, details: grpc.HandlerCallDetails) -> Handler:
+        method = details.method.removeprefix("/")
         return checked(handler, lambda context: self._check(method, context))
 
     def _check(self, method: str, context: Context) -> None:
