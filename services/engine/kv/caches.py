@@ -81,27 +81,21 @@ async def open_caches(
         BadConfig: `cache.host_bytes` holds no block, the store cannot be as it is wanted, or other
             engines' memory cannot be read.
     """
-    switch = CacheSwitch(enabled=settings.enabled)
-    figures = new_figures()
+    switch, figures = CacheSwitch(enabled=settings.enabled), new_figures()
     async with AsyncExitStack() as stack:
         host = _host(settings, parts, figures)
-        supplies: list[Supply] = []
         if host is not None:
             stack.callback(host.close)
-            supplies.append(host)
         staging = staging_of(settings.peer, parts.memory.block_bytes)
         peer = _peer(settings, parts, switch, figures[Tier.PEER], way=way, staging=staging)
         stack.push_async_callback(peer.close)
-        supplies.append(peer)
         service = await stack.enter_async_context(
             open_service(settings, parts, loop, switch=switch, figures=figures[Tier.SERVICE])
         )
-        if service is not None:
-            supplies.append(service.reader)
         _hear_of_blocks(parts, loop, figures, host, service)
         tasks = Tasks(_crashed)
-        traced = [TracedSupply(supply) for supply in supplies]
-        filler = Filler(loop, parts.memory, traced, figures=figures, switch=switch, tasks=tasks)
+        supplies = _supplies(host, peer, service)
+        filler = Filler(loop, parts.memory, supplies, figures=figures, switch=switch, tasks=tasks)
         stack.callback(filler.close)
         await stack.enter_async_context(tasks)
         yield Caches(
@@ -111,14 +105,7 @@ async def open_caches(
             filler=filler,
             host=host,
             service=service,
-            lending=Lending(
-                loop,
-                parts.memory,
-                parts.model.kv_layout_id,
-                settings.peer,
-                staging=staging,
-                coming=filler.coming,
-            ),
+            lending=_lending(settings, parts, loop, filler, staging),
         )
 
 
@@ -144,6 +131,23 @@ def _peer(
     return PeerSupply(
         layout_id, block_bytes, switch, figures, settings.peer, way=way, staging=staging
     )
+
+
+def _supplies(host: HostTier | None, peer: PeerSupply, service: ServiceTier | None) -> list[Supply]:
+    """In the order in which they are asked."""
+    reader = None if service is None else service.reader
+    return [TracedSupply(supply) for supply in (host, peer, reader) if supply is not None]
+
+
+def _lending(
+    settings: CacheSettings,
+    parts: Parts,
+    loop: EngineLoop,
+    filler: Filler,
+    staging: Staging | None,
+) -> Lending:
+    layout_id, coming = parts.model.kv_layout_id, filler.coming
+    return Lending(loop, parts.memory, layout_id, settings.peer, staging=staging, coming=coming)
 
 
 def _hear_of_blocks(
