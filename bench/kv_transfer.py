@@ -80,8 +80,9 @@ def supplied(supply: Supply, memory: BlockMemory, blocks: int, peer: str | None 
             async for each in given:
                 if isinstance(each, CacheMiss):
                     raise RuntimeError(f"after {came} blocks: {each.name}")  # noqa: TRY004
-                await asyncio.to_thread(memory.write, came, each)
-                came += 1
+                for block in each:
+                    await asyncio.to_thread(memory.write, came, block)
+                    came += 1
 
     return come
 

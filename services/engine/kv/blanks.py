@@ -23,12 +23,13 @@ class Blanks:
         self._desk = desk
         self._asked_for = PORTION
 
-    async def next(self) -> int | None:
-        """A blank for the next block that comes; None where there is no room."""
-        fill, index = self._fill, len(self._fill.tiers)
-        if index + PORTION // 2 >= self._asked_for and self._asked_for < len(fill.missing):
+    async def next(self, count: int) -> list[int]:
+        """Blanks for the next blocks that come, PORTION at most; fewer where there is no room."""
+        fill, begin = self._fill, len(self._fill.tiers)
+        end = begin + count
+        if end + PORTION // 2 > self._asked_for and self._asked_for < len(fill.missing):
             self._asked_for += PORTION
             self._loop.command(partial(self._desk.extend, fill))
-        if index == len(fill.blanks):
+        if end > len(fill.blanks):
             await asked(self._loop, partial(self._desk.extend, fill))
-        return fill.blanks[index] if index < len(fill.blanks) else None
+        return fill.blanks[begin:end]

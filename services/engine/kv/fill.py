@@ -41,9 +41,9 @@ class Fill:
         """Addresses of what was not found; the first are those of the blanks."""
         return self.addresses[len(self.found) :]
 
-    def landed(self, tier: Tier) -> None:
-        """The next blank is filled."""
-        self.tiers.append(tier)
+    def landed(self, tier: Tier, count: int) -> None:
+        """The next blanks are filled, so many of them."""
+        self.tiers += [tier] * count
         self._move()
 
     def end(self) -> None:

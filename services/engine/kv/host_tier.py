@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from threading import Lock
 
@@ -10,7 +10,7 @@ from services.engine.eviction import EvictionOrder
 from services.engine.kv.figures import TierFigures
 from services.engine.kv.memory import BlockMemory
 from services.engine.kv.ready_memory import ReadyMemory
-from services.engine.kv.supply import Wanted
+from services.engine.kv.supply import AT_ONCE, Given, Wanted
 from services.engine.kv.tier import Skip, Tier
 from services.shared.stream.events import CacheMiss
 
@@ -72,17 +72,19 @@ class HostTier:
     def can_supply(self, wanted: Wanted) -> bool:
         return any(address in self._kept for address in wanted.addresses)
 
-    async def supply(self, wanted: Wanted) -> AsyncGenerator[memoryview | CacheMiss, None]:
-        """Bytes are valid until the next ones are asked for."""
-        for index, address in enumerate(wanted.addresses):
-            kept = self._opened(address)
-            if kept is None:
-                self._figures.miss(CacheMiss.ABSENT, len(wanted.addresses) - index)
+    async def supply(self, wanted: Wanted) -> AsyncGenerator[Given, None]:
+        at, addresses = 0, wanted.addresses
+        while at < len(addresses):
+            kept = self._opened(addresses[at : at + AT_ONCE])
+            if not kept:
+                self._figures.miss(CacheMiss.ABSENT, len(addresses) - at)
                 yield CacheMiss.ABSENT
                 return
-            self._figures.hit(1, len(kept.buffer))
+            at += len(kept)
+            buffers = [one.buffer for one in kept]
+            self._figures.hit(len(buffers), sum(map(len, buffers)))
             try:
-                yield kept.buffer
+                yield buffers
             finally:
                 self._close(kept)
 
@@ -116,16 +118,22 @@ class HostTier:
         if pinned or self._order.is_pinned(address):
             self._order.pin(address)
 
-    def _opened(self, address: bytes) -> _Kept | None:
+    def _opened(self, addresses: Sequence[bytes]) -> list[_Kept]:
+        """Those up to the first that is not there."""
+        opened = []
         with self._lock:
-            kept = self._kept.get(address)
-            if kept is not None:
+            for address in addresses:
+                kept = self._kept.get(address)
+                if kept is None:
+                    break
                 self._use(address)
                 kept.readers += 1
-            return kept
+                opened.append(kept)
+        return opened
 
-    def _close(self, kept: _Kept) -> None:
+    def _close(self, opened: Sequence[_Kept]) -> None:
         with self._lock:
-            kept.readers -= 1
-            if kept.dropped and not kept.readers:
-                self._room.give_back(kept.buffer)
+            for kept in opened:
+                kept.readers -= 1
+                if kept.dropped and not kept.readers:
+                    self._room.give_back(kept.buffer)

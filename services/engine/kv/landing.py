@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import aclosing
 
@@ -13,7 +13,7 @@ from services.engine.kv.blanks import Blanks
 from services.engine.kv.figures import Figures, TierFigures
 from services.engine.kv.fill import Fill
 from services.engine.kv.memory import BlockMemory
-from services.engine.kv.supply import Supply, Wanted
+from services.engine.kv.supply import Given, Supply, Wanted
 from services.engine.kv.tier import Tier
 from services.shared.stream.events import CacheMiss
 
@@ -24,7 +24,7 @@ class Landing:
     """One fill's.
 
     Attributes:
-        copying: the last copy into a blank, which is written until this is done.
+        copying: the last copy into blanks, which are written until this is done.
     """
 
     def __init__(
@@ -56,29 +56,39 @@ class Landing:
         return Wanted.by(fill.sequence.generation, addresses)
 
     async def _take(self, supply: Supply, wanted: Wanted, figures: TierFigures) -> None:
-        sequence, before = self._fill.sequence, len(self._fill.tiers)
+        sequence, left = self._fill.sequence, len(wanted.addresses)
         try:
             async with aclosing(supply.supply(wanted)) as given:
-                sequence.cache_miss = await self._land(given, supply.tier, len(wanted.addresses))
+                sequence.cache_miss = await self._land(given, supply.tier, left, figures)
         except Exception:  # noqa: BLE001  # what does not come is computed
             sequence.cache_miss = CacheMiss.UNREACHABLE
             _log.exception("a supply failed", extra={"fields": {"tier": supply.tier}})
-        if sequence.cache_miss is CacheMiss.NO_ROOM:
-            landed = len(self._fill.tiers) - before
-            figures.miss(CacheMiss.NO_ROOM, len(wanted.addresses) - landed)
 
     async def _land(
-        self, given: AsyncGenerator[memoryview | CacheMiss, None], tier: Tier, number: int
+        self, given: AsyncGenerator[Given, None], tier: Tier, left: int, figures: TierFigures
     ) -> CacheMiss | None:
-        """Takes so many blocks, or tells why the next one does not come."""
-        for _ in range(number):
-            block = await self._blanks.next()
-            if block is None:
-                return CacheMiss.NO_ROOM
-            part = await anext(given, CacheMiss.ABSENT)
-            if isinstance(part, CacheMiss):
-                return part
-            self.copying = self._copiers.submit(self._memory.write, block, part)
-            await asyncio.wrap_future(self.copying)
-            self._fill.landed(tier)
+        """Takes what is left, or tells why the next block does not come; counts want of room."""
+        while left:
+            if await self._blanks.next(1):
+                part = await anext(given, CacheMiss.ABSENT)
+                if isinstance(part, CacheMiss):
+                    return part
+                left -= len(part)
+                if await self._copy(part, tier) == len(part):
+                    continue
+            figures.miss(CacheMiss.NO_ROOM, left)
+            return CacheMiss.NO_ROOM
         return None
+
+    async def _copy(self, blocks: Sequence[memoryview], tier: Tier) -> int:
+        """Copies as many as there is room for, and tells how many."""
+        blanks = await self._blanks.next(len(blocks))
+        self.copying = self._copiers.submit(self._write, zip(blanks, blocks, strict=False))
+        await asyncio.wrap_future(self.copying)
+        self._fill.landed(tier, len(blanks))
+        return len(blanks)
+
+    def _write(self, pairs: Iterable[tuple[int, memoryview]]) -> None:
+        """For a copier's thread."""
+        for blank, block in pairs:
+            self._memory.write(blank, block)

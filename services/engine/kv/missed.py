@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
 from services.engine.kv.figures import TierFigures
+from services.engine.kv.supply import Given
 from services.shared.stream.events import CacheMiss
 
 
@@ -18,18 +19,18 @@ class Missed(Exception):
 
 
 async def counted(
-    blocks: AsyncGenerator[memoryview, None], missing: int, figures: TierFigures
-) -> AsyncGenerator[memoryview | CacheMiss, None]:
-    """The blocks, counted as hits, and the cause if one is missed; it closes `blocks`.
+    given: AsyncGenerator[Sequence[memoryview], None], missing: int, figures: TierFigures
+) -> AsyncGenerator[Given, None]:
+    """The blocks, counted as hits, and the cause if one is missed; it closes `given`.
 
     Args: missing: how many are wanted.
     """
-    async with aclosing(blocks):
+    async with aclosing(given):
         try:
-            async for payload in blocks:
-                missing -= 1
-                figures.hit(1, payload.nbytes)
-                yield payload
+            async for blocks in given:
+                missing -= len(blocks)
+                figures.hit(len(blocks), sum(block.nbytes for block in blocks))
+                yield blocks
         except Missed as missed:
             figures.miss(missed.cause, missing)
             yield missed.cause

@@ -21,7 +21,7 @@ from services.engine.kv.peer_stream import PeerStream
 from services.engine.kv.record import layout_digest
 from services.engine.kv.staging import Staging
 from services.engine.kv.stores.node_address import node_address
-from services.engine.kv.supply import Wanted
+from services.engine.kv.supply import Given, Wanted
 from services.engine.kv.switch import CacheSwitch
 from services.engine.kv.tier import Tier
 from services.shared.stream.events import CacheMiss
@@ -71,15 +71,15 @@ class PeerSupply:
     def can_supply(self, wanted: Wanted) -> bool:
         return self._switch.enabled and wanted.peer is not None and _is_address(wanted.peer)
 
-    def supply(self, wanted: Wanted) -> AsyncGenerator[memoryview | CacheMiss, None]:
+    def supply(self, wanted: Wanted) -> AsyncGenerator[Given, None]:
         return counted(self._blocks(wanted), len(wanted.addresses), self._figures)
 
     async def close(self) -> None:
         """Ends all connections."""
         await self._channels.close()
 
-    async def _blocks(self, wanted: Wanted) -> AsyncGenerator[memoryview, None]:
-        """Raises Missed where the next one does not come."""
+    async def _blocks(self, wanted: Wanted) -> AsyncGenerator[Sequence[memoryview], None]:
+        """One at a time. Raises Missed where the next one does not come."""
         addresses, read = wanted.addresses[:MAX_ADDRESSES], 0
         with self._channels.to(wanted.peer or "") as channel:
             if self._memory is not None:
@@ -89,12 +89,12 @@ class PeerSupply:
                         if not self._switch.enabled:
                             raise Missed(CacheMiss.OFF)
                         read += 1
-                        yield payload
+                        yield [payload]
             if read < len(addresses):
                 rest = self._streamed(channel, addresses[read:], wanted.follows)
                 async with aclosing(rest) as blocks:
                     async for payload in blocks:
-                        yield payload
+                        yield [payload]
         if len(wanted.addresses) > MAX_ADDRESSES:
             raise Missed(CacheMiss.ABSENT)
 

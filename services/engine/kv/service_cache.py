@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from services.engine.kv.cache_settings import CacheSettings
 from services.engine.kv.crew import Crew
@@ -18,14 +18,14 @@ from services.engine.kv.missed import Missed, counted
 from services.engine.kv.record import BadRecord
 from services.engine.kv.records import Records
 from services.engine.kv.store import StoreFailed, StoreTimeout
-from services.engine.kv.supply import Wanted
+from services.engine.kv.supply import AT_ONCE, Given, Wanted
 from services.engine.kv.switch import CacheSwitch
 from services.engine.kv.tier import Tier
 from services.shared.errors import Unavailable
 from services.shared.stream.events import CacheMiss
 
 IN_FLIGHT = 4
-"""Blocks of one prompt that are read at a time."""
+"""Threads that read for one prompt, AT_ONCE blocks each."""
 
 THREADS = 8
 HUNG_CALLS = 4
@@ -34,6 +34,13 @@ CLOSE_S = 1.0
 FLUSH_S = 60.0
 
 Answer = TypeVar("Answer")
+
+
+class Read(NamedTuple):
+    """Blocks up to the first that does not come, and why that one does not."""
+
+    blocks: Sequence[memoryview]
+    cause: CacheMiss | None = None
 
 
 class ServiceCache:
@@ -63,7 +70,7 @@ class ServiceCache:
     def can_supply(self, wanted: Wanted) -> bool:  # noqa: ARG002  # anything may be there
         return self._switch.enabled and not self._hangs
 
-    def supply(self, wanted: Wanted) -> AsyncGenerator[memoryview | CacheMiss, None]:
+    def supply(self, wanted: Wanted) -> AsyncGenerator[Given, None]:
         reading = self._read(wanted.addresses, time.monotonic() + self._timeout_s)
         return counted(reading, len(wanted.addresses), self._figures)
 
@@ -86,18 +93,21 @@ class ServiceCache:
 
     async def _read(
         self, addresses: Sequence[bytes], deadline: float
-    ) -> AsyncGenerator[memoryview, None]:
+    ) -> AsyncGenerator[Sequence[memoryview], None]:
         """Raises Missed where the next block does not come."""
         self._check(self._switch.enabled, CacheMiss.OFF)
         self._check(not self._hangs, CacheMiss.UNREACHABLE)
         there = await self._answer(self._crew.call(partial(self._look, addresses)), deadline)
-        left = iter(addresses[:there])
+        left = (addresses[at : min(at + AT_ONCE, there)] for at in range(0, there, AT_ONCE))
         flight = deque(map(self._get, islice(left, IN_FLIGHT)))
         try:
             while flight:
-                payload = await self._answer(flight.popleft(), deadline)
+                read = await self._answer(flight.popleft(), deadline)
                 flight.extend(map(self._get, islice(left, 1)))
-                yield payload
+                if read.blocks:
+                    yield read.blocks
+                if read.cause is not None:
+                    raise Missed(read.cause)
         finally:
             for call in flight:
                 call.cancel()
@@ -117,12 +127,7 @@ class ServiceCache:
             if call.running():
                 self._hung.add(call)
             raise Missed(CacheMiss.TIMEOUT)
-        try:
-            return waiting.result()
-        except StoreTimeout as error:
-            raise Missed(CacheMiss.TIMEOUT) from error
-        except StoreFailed as error:
-            raise Missed(CacheMiss.UNREACHABLE) from error
+        return waiting.result()
 
     @property
     def _hangs(self) -> bool:
@@ -131,8 +136,8 @@ class ServiceCache:
             self._hung = {call for call in self._hung if not call.done()}
         return len(self._hung) >= HUNG_CALLS
 
-    def _get(self, address: bytes) -> Future[memoryview]:
-        return self._crew.call(partial(self._opened, address))
+    def _get(self, addresses: Sequence[bytes]) -> Future[Read]:
+        return self._crew.call(partial(self._opened, addresses))
 
     def _switched(self, enabled: bool) -> None:
         """Off, on any thread: nobody waits for what is in flight."""
@@ -148,16 +153,29 @@ class ServiceCache:
 
     def _look(self, addresses: Sequence[bytes]) -> int:
         """How many blocks there are, up to the first that is not."""
-        self._check(self._switch.enabled, CacheMiss.OFF)
-        there = self._records.present(addresses)
+        there = self._asked(partial(self._records.present, addresses))
         return next((at for at, is_there in enumerate(there) if not is_there), len(there))
 
-    def _opened(self, address: bytes) -> memoryview:
+    def _opened(self, addresses: Sequence[bytes]) -> Read:
+        blocks: list[memoryview] = []
+        try:
+            for address in addresses:
+                payload = self._asked(partial(self._records.read, address))
+                if payload is None:
+                    return Read(blocks, CacheMiss.EVICTED)
+                blocks.append(payload)
+        except Missed as missed:
+            return Read(blocks, missed.cause)
+        return Read(blocks)
+
+    def _asked(self, question: Callable[[], Answer]) -> Answer:
+        """What the records answer. Raises Missed."""
         self._check(self._switch.enabled, CacheMiss.OFF)
         try:
-            payload = self._records.read(address)
-        except BadRecord as bad:
-            raise Missed(bad.miss) from bad
-        if payload is None:
-            raise Missed(CacheMiss.EVICTED)
-        return payload
+            return question()
+        except BadRecord as error:
+            raise Missed(error.miss) from error
+        except StoreTimeout as error:
+            raise Missed(CacheMiss.TIMEOUT) from error
+        except StoreFailed as error:
+            raise Missed(CacheMiss.UNREACHABLE) from error

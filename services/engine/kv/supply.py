@@ -10,6 +10,12 @@ from services.engine.kv.tier import Tier
 from services.shared.stream.events import CacheMiss
 from services.shared.stream.generation import Generation
 
+AT_ONCE = 4
+"""Blocks that are handed on together: to change threads costs as much as to copy a block."""
+
+Given = Sequence[memoryview] | CacheMiss
+"""The bytes of the next blocks, of one at least; or why the next one does not come."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wanted:
@@ -40,10 +46,11 @@ class Supply(Protocol):
     def can_supply(self, wanted: Wanted) -> bool:
         """Whether it is worth asking; says no at once where nothing can come."""
 
-    def supply(self, wanted: Wanted) -> AsyncGenerator[memoryview | CacheMiss, None]:
+    def supply(self, wanted: Wanted) -> AsyncGenerator[Given, None]:
         """The bytes of the wanted blocks in their order, up to the first that does not come.
 
-        Each has passed its checksum and is the block of its address. Where one does not come, the
-        last that is given tells why. It ends within its own time limit, raises nothing, and counts
-        hits, misses and bytes; closing it ends it early. Who asks counts how long it took.
+        They are valid until the next ones are asked for. Each block has passed its checksum and is
+        that of its address. Where one does not come, the last that is given tells why. It ends
+        within its own time limit, raises nothing, and counts hits, misses and bytes; closing it
+        ends it early. Who asks counts how long it took.
         """

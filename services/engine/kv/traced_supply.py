@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from services.engine.kv.supply import Supply, Wanted
+from services.engine.kv.supply import Given, Supply, Wanted
 from services.shared.span_names import Attribute
 from services.shared.stream.events import CacheMiss
 from services.shared.telemetry import span
@@ -25,7 +25,7 @@ class TracedSupply:
     def can_supply(self, wanted: Wanted) -> bool:
         return self._inner.can_supply(wanted)
 
-    async def supply(self, wanted: Wanted) -> AsyncGenerator[memoryview | CacheMiss, None]:
+    async def supply(self, wanted: Wanted) -> AsyncGenerator[Given, None]:
         figures: dict[str, Attribute] = {
             "tier": self.tier.value,
             "wanted_blocks": len(wanted.addresses),
@@ -39,7 +39,7 @@ class TracedSupply:
                         if isinstance(part, CacheMiss):
                             figures["cache_miss"] = part.name.lower()
                         else:
-                            found += 1
+                            found += len(part)
                         yield part
             finally:
                 figures["found_blocks"] = found

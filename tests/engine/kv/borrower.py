@@ -15,6 +15,7 @@ from services.engine.kv.switch import CacheSwitch
 from services.shared.stream.events import CacheMiss
 from services.shared.tls.way import CLEAR, Way
 from tests.engine.kv.lender import LAYOUT
+from tests.engine.kv.singly import singly
 
 RULES = PeerSettings(patience_s=20, arrival_s=0)
 
@@ -30,7 +31,7 @@ class Borrower:
     ) -> AsyncGenerator[memoryview | CacheMiss, None]:
         wanted = Wanted(addresses=addresses, peer=peer, follows=follows)
         assert self.supply.can_supply(wanted)
-        return self.supply.supply(wanted)
+        return singly(self.supply.supply(wanted))
 
     async def fetched(
         self, addresses: Sequence[bytes], peer: str, *, follows: bool = True

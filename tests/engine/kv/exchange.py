@@ -15,6 +15,7 @@ from services.shared.stream.events import CacheMiss
 from tests.engine.kv.borrower import Borrower
 from tests.engine.kv.lender import Lender
 from tests.engine.kv.plain_memory import PlainMemory
+from tests.engine.kv.singly import singly
 from tests.faults.proxy import Proxy
 
 BLOCK_BYTES = 2**16
@@ -97,7 +98,7 @@ class Taker:
         if strikes_at == 0:
             self._strike(borrower, fault)
         wanted = Wanted(addresses=addresses, peer=self.proxy.address)
-        async with aclosing(borrower.supply.supply(wanted)) as given:
+        async with aclosing(singly(borrower.supply.supply(wanted))) as given:
             async for each in given:
                 if isinstance(each, CacheMiss):
                     cause = each

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from services.engine.kv.figures import TierFigures
-from services.engine.kv.supply import Wanted
+from services.engine.kv.supply import Given, Wanted
 from services.engine.kv.tier import Tier
 from services.engine.parts import Parts
 from services.shared.stream.events import CacheMiss
@@ -41,6 +41,7 @@ class Stock:
     Args:
         size: bytes of a block.
         most: blocks that it gives to a prompt.
+        at_once: blocks that it gives together.
         holds: blocks that it gives before it waits for `gate`.
         spoil: makes of a block what is given.
 
@@ -56,6 +57,7 @@ class Stock:
     holds: int = 0
     gate: asyncio.Event = field(default_factory=_opened)
     spoil: Callable[[memoryview], memoryview] = memoryview
+    at_once: int = 1
     figures: TierFigures = field(default_factory=TierFigures)
     asked: list[Wanted] = field(default_factory=list)
     closed: int = 0
@@ -63,17 +65,25 @@ class Stock:
     def can_supply(self, wanted: Wanted) -> bool:
         return any(address in self.blocks for address in wanted.addresses)
 
-    async def supply(self, wanted: Wanted) -> AsyncGenerator[memoryview | CacheMiss, None]:
+    async def supply(self, wanted: Wanted) -> AsyncGenerator[Given, None]:
         self.asked.append(wanted)
+        given: list[memoryview] = []
         try:
             for index, address in enumerate(wanted.addresses):
                 if index >= self.holds:
                     await self.gate.wait()
                 if address not in self.blocks or index == self.most:
+                    if given:
+                        yield given
                     self.figures.miss(self.miss, len(wanted.addresses) - index)
                     yield self.miss
                     return
                 self.figures.hit(1, len(self.blocks[address]))
-                yield self.spoil(self.blocks[address])
+                given.append(self.spoil(self.blocks[address]))
+                if len(given) == self.at_once:
+                    yield given
+                    given = []
+            if given:
+                yield given
         finally:
             self.closed += 1

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from services.engine.kv.supply import Wanted
+from services.engine.kv.supply import Given, Wanted
 from services.engine.kv.tier import Tier
 from services.shared.stream.events import CachedTokens, CacheMiss
 from services.shared.stream.generation import (
@@ -132,7 +132,7 @@ class Buggy:
     def can_supply(self, wanted: Wanted) -> bool:
         return self.stock.can_supply(wanted)
 
-    async def supply(self, wanted: Wanted) -> AsyncGenerator[memoryview | CacheMiss, None]:
+    async def supply(self, wanted: Wanted) -> AsyncGenerator[Given, None]:
         async for part in self.stock.supply(wanted):
             yield part
             raise RuntimeError("a supply's bug")
@@ -159,9 +159,10 @@ async def test_a_block_of_another_size_is_a_bug_and_not_used() -> None:
     assert (await one.finished()).timeline.cache_miss is CacheMiss.UNREACHABLE
 
 
-async def test_what_finds_no_room_is_computed_and_told() -> None:
+@pytest.mark.parametrize("at_once", [1, 3])
+async def test_what_finds_no_room_is_computed_and_told(at_once: int) -> None:
     blocks = computed_blocks(simulated(), [generation()])
-    stock = Stock(blocks)
+    stock = Stock(blocks, at_once=at_once)
     async with filling(simulated(blocks=14), [stock]) as bed:
         held = await held_blocks(bed, 14 - 4)
         one = bed.ask(generation())
@@ -171,6 +172,8 @@ async def test_what_finds_no_room_is_computed_and_told() -> None:
     assert [one.ids] == outputs(generation())
     assert end.timeline.cache_miss is CacheMiss.NO_ROOM
     assert one.accepted.cached_tokens == CachedTokens(service=16)
+    misses = bed.figures[Tier.SERVICE].misses
+    assert misses == {CacheMiss.NO_ROOM: 10 - stock.figures.hit_blocks}
 
 
 async def held_blocks(bed: Bed, number: int) -> list[int]:

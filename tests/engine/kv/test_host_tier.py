@@ -10,7 +10,7 @@ import pytest
 from services.engine.kv.cache_settings import CacheSettings
 from services.engine.kv.figures import TierFigures
 from services.engine.kv.host_tier import HostTier
-from services.engine.kv.supply import Wanted
+from services.engine.kv.supply import AT_ONCE, Wanted
 from services.engine.kv.tier import Skip
 from services.engine.simulated_memory import SimulatedMemory
 from services.shared.byte_size import ByteSize
@@ -19,6 +19,7 @@ from services.shared.stream.events import CachedTokens, CacheMiss
 from services.shared.stream.generation import Generation
 from tests.engine.asked import Asked, ask
 from tests.engine.harness import simulated
+from tests.engine.kv.singly import singly
 from tests.engine.kv.test_filling import generation, outputs
 from tests.engine.served import Served, served
 
@@ -40,7 +41,7 @@ def tier_of(blocks: int) -> tuple[HostTier, TierFigures]:
 
 
 def opened(tier: HostTier, names: Sequence[bytes]) -> AsyncGenerator[memoryview | CacheMiss, None]:
-    return tier.supply(Wanted(addresses=names))
+    return singly(tier.supply(Wanted(addresses=names)))
 
 
 async def given(tier: HostTier, names: Sequence[bytes]) -> list[int | CacheMiss]:
@@ -58,6 +59,15 @@ async def test_what_gave_way_is_found_in_order_up_to_the_first_that_is_not_there
     assert (figures.hit_blocks, figures.read_bytes) == (3, 3 * SIZE)
     assert figures.misses == {CacheMiss.ABSENT: 3}
     assert (figures.written_blocks, figures.written_bytes) == (3, 3 * SIZE)
+
+
+async def test_blocks_are_given_several_at_a_time() -> None:
+    tier, _ = tier_of(8)
+    for block in range(6):
+        tier.keep(block, NAMES[block])
+    async with aclosing(tier.supply(Wanted(addresses=NAMES[:7]))) as parts:
+        given = [part if isinstance(part, CacheMiss) else len(part) async for part in parts]
+    assert given == [AT_ONCE, 6 - AT_ONCE, CacheMiss.ABSENT]
 
 
 async def test_it_is_worth_asking_only_for_what_is_there() -> None:

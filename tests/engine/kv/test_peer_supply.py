@@ -18,6 +18,7 @@ from tests.engine.kv.borrower import borrowing
 from tests.engine.kv.lender import LAYOUT, Door, lent, prompt
 from tests.engine.kv.plain_memory import PlainMemory
 from tests.engine.kv.secured import secured
+from tests.engine.kv.singly import singly
 from tests.engine.kv.test_servicer import contents
 from tests.faults.proxy import proxy_to
 from tests.waiting import until
@@ -220,7 +221,7 @@ async def test_a_connection_that_is_cut_keeps_what_has_come() -> None:
         with proxy_to(lender.address) as proxy:
             got = []
             wanted = Wanted(addresses=list(blocks), peer=proxy.address)
-            async for each in borrower.supply.supply(wanted):
+            async for each in singly(borrower.supply.supply(wanted)):
                 got.append(each)
                 if len(got) == 2:
                     proxy.cut()
@@ -236,7 +237,7 @@ async def test_a_peer_that_dies_amid_a_transfer_costs_time_and_nothing_else() ->
         async with lent(PlainMemory(32, MIB), blocks=32) as lender:
             await lender.publish(blocks)
             wanted = Wanted(addresses=list(blocks), peer=lender.address)
-            given = borrower.supply.supply(wanted)
+            given = singly(borrower.supply.supply(wanted))
             assert is_block(await anext(given), blocks, 0)
         rest = [each async for each in given]
         assert rest[-1] is CacheMiss.UNREACHABLE
@@ -268,7 +269,7 @@ async def test_off_drops_what_has_come_and_was_not_taken() -> None:
     blocks = contents(8, 64)
     async with lent(PlainMemory(64, 64)) as lender, borrowing(64) as borrower:
         await lender.publish(blocks)
-        given = borrower.supply.supply(Wanted(addresses=list(blocks), peer=lender.address))
+        given = borrower.given(list(blocks), lender.address)
         assert is_block(await anext(given), blocks, 0)
         borrower.switch.set(enabled=False)
         await asyncio.sleep(0)

@@ -14,11 +14,12 @@ from services.engine.kv.figures import TierFigures
 from services.engine.kv.records import Records
 from services.engine.kv.service_cache import HUNG_CALLS, ServiceCache
 from services.engine.kv.store import StoreFailed, StoreTimeout
-from services.engine.kv.supply import Wanted
+from services.engine.kv.supply import AT_ONCE, Wanted
 from services.engine.kv.switch import CacheSwitch
 from services.shared.errors import Unavailable
 from services.shared.stream.events import CacheMiss
 from tests.engine.kv.shelf import Shelf, roomy
+from tests.engine.kv.singly import singly
 from tests.waiting import until
 
 ADDRESSES = [bytes([number]) * 16 for number in range(10)]
@@ -46,7 +47,7 @@ class Bed:
     async def read(self) -> tuple[int, CacheMiss | None]:
         """How many blocks came, all of them right, and why the next one did not."""
         count = 0
-        async with aclosing(self.cache.supply(WANTED)) as given:
+        async with aclosing(singly(self.cache.supply(WANTED))) as given:
             async for part in given:
                 if isinstance(part, CacheMiss):
                     return count, part
@@ -75,6 +76,14 @@ async def test_all_blocks_come_in_their_order() -> None:
         assert not cached.figures.misses
 
 
+async def test_blocks_are_read_several_by_a_thread() -> None:
+    async with bed() as cached:
+        cached.fill(10)
+        parts = [part async for part in cached.cache.supply(WANTED)]
+        sizes = [len(part) for part in parts if not isinstance(part, CacheMiss)]
+        assert sizes == [AT_ONCE] * (10 // AT_ONCE) + [10 % AT_ONCE]
+
+
 async def test_blocks_come_up_to_the_first_that_is_not_there() -> None:
     async with bed() as cached:
         cached.fill(10)
@@ -97,15 +106,19 @@ async def test_what_gave_way_since_the_question_is_told_as_such() -> None:
 
 
 @pytest.mark.parametrize("spoilt", [b"", b"short", None])
-async def test_a_bad_record_is_not_used_and_not_asked_for_again(spoilt: bytes | None) -> None:
+@pytest.mark.parametrize("index", [AT_ONCE, AT_ONCE + 2])
+async def test_a_bad_record_is_not_used_and_not_asked_for_again(
+    spoilt: bytes | None, index: int
+) -> None:
     async with bed() as cached:
         cached.fill(10)
-        cached.shelf.records[ADDRESSES[4]] = (
+        cached.shelf.records[ADDRESSES[index]] = (
             cached.shelf.records[ADDRESSES[5]] if spoilt is None else spoilt
         )
-        assert await cached.read() == (4, CacheMiss.CHECKSUM)
-        assert await cached.read() == (4, CacheMiss.ABSENT)
-        assert cached.figures.misses == {CacheMiss.CHECKSUM: 6, CacheMiss.ABSENT: 6}
+        assert await cached.read() == (index, CacheMiss.CHECKSUM)
+        assert await cached.read() == (index, CacheMiss.ABSENT)
+        left = 10 - index
+        assert cached.figures.misses == {CacheMiss.CHECKSUM: left, CacheMiss.ABSENT: left}
         cached.fill(10)
         assert await cached.read() == (10, None)
 
@@ -157,8 +170,10 @@ async def test_calls_that_hang_keep_further_ones_from_hanging() -> None:
 
 async def test_what_came_before_the_store_hung_is_used() -> None:
     async with bed(CacheSettings(read_timeout_s=0.5)) as cached:
-        cached.fill(10)
-        given = cached.cache.supply(WANTED)
+        addresses = [number.to_bytes(16) for number in range(40)]
+        for index, address in enumerate(addresses):
+            cached.records.write(address, roomy(payload(index)))
+        given = singly(cached.cache.supply(Wanted(addresses=addresses)))
         parts = [await anext(given) for _ in range(3)]
         cached.shelf.passing.clear()
         parts += [part async for part in given]
@@ -166,7 +181,7 @@ async def test_what_came_before_the_store_hung_is_used() -> None:
         came = len(parts) - 1
         assert parts[:-1] == [payload(index) for index in range(came)]
         assert came >= 3
-        assert cached.figures.misses == {CacheMiss.TIMEOUT: 10 - came}
+        assert cached.figures.misses == {CacheMiss.TIMEOUT: 40 - came}
 
 
 async def test_switched_off_nothing_is_asked() -> None:
@@ -195,7 +210,7 @@ async def test_switched_off_between_two_blocks_the_next_one_does_not_come() -> N
     async with bed() as cached:
         cached.fill(10)
         given = cached.cache.supply(WANTED)
-        assert await anext(given) == payload(0)
+        assert await anext(given) == [payload(index) for index in range(AT_ONCE)]
         cached.switch.set(enabled=False)
         assert [part async for part in given] == [CacheMiss.OFF]
 
@@ -204,9 +219,9 @@ async def test_a_reader_that_leaves_early_is_no_miss() -> None:
     async with bed() as cached:
         cached.fill(10)
         given = cached.cache.supply(WANTED)
-        assert await anext(given) == payload(0)
+        await anext(given)
         await given.aclose()
-        assert (cached.figures.hit_blocks, dict(cached.figures.misses)) == (1, {})
+        assert (cached.figures.hit_blocks, dict(cached.figures.misses)) == (AT_ONCE, {})
 
 
 async def test_many_read_at_a_time() -> None:

@@ -7,7 +7,7 @@ from contextlib import aclosing
 
 import pytest
 
-from services.engine.kv.supply import Wanted
+from services.engine.kv.supply import Given, Wanted
 from services.engine.kv.tier import Tier
 from services.engine.kv.traced_supply import TracedSupply
 from services.shared.stream.events import CacheMiss
@@ -23,7 +23,7 @@ class Store:
 
     tier = Tier.SERVICE
 
-    def __init__(self, parts: Sequence[memoryview | CacheMiss]) -> None:
+    def __init__(self, parts: Sequence[Given]) -> None:
         self._parts = parts
         self.asked_under: TraceContext | None = None
         self.is_closed = False
@@ -31,7 +31,7 @@ class Store:
     def can_supply(self, wanted: Wanted) -> bool:
         return len(wanted.addresses) == 3
 
-    async def supply(self, wanted: Wanted) -> AsyncGenerator[memoryview | CacheMiss, None]:
+    async def supply(self, wanted: Wanted) -> AsyncGenerator[Given, None]:
         assert wanted is WANTED
         self.asked_under = current.get()
         try:
@@ -44,14 +44,14 @@ class Store:
 @pytest.mark.parametrize(
     ("parts", "taken", "found", "miss"),
     [
-        ([BLOCK] * 3, 3, 3, None),
-        ([BLOCK, CacheMiss.EVICTED], 2, 1, "evicted"),
+        ([[BLOCK]] * 3, 3, 3, None),
+        ([[BLOCK] * 2, CacheMiss.EVICTED], 2, 2, "evicted"),
         ([CacheMiss.OFF], 1, 0, "off"),
-        ([BLOCK] * 3, 1, 1, None),
+        ([[BLOCK]] * 3, 1, 1, None),
     ],
 )
 async def test_a_read_tells_what_was_found_and_why_not(
-    parts: list[memoryview | CacheMiss], taken: int, found: int, miss: str | None
+    parts: list[Given], taken: int, found: int, miss: str | None
 ) -> None:
     store, generation = Store(parts), TraceContext.new()
     current.set(generation)
