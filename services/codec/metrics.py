@@ -17,7 +17,6 @@ from services.shared.metric_families import (
     histogram,
     histograms,
 )
-from services.shared.process_metrics import Figure, absent
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,7 +37,7 @@ class Sources:
     connections: Callable[[], int]
     is_router_up: Callable[[], bool]
     is_ready: Callable[[], bool]
-    quota_store_up: Figure = absent
+    quota_store_up: Callable[[], float | None] = lambda: None
     quota_questions: Callable[[], Mapping[str, int]] = dict
     logged_rows: Callable[[], Mapping[str, int]] = dict
 

@@ -6,17 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 from random import Random
-from ssl import SSLContext
 
 from services.codec.codec import Codec, Limits
+from services.codec.doors import LAST_WORDS_S, http_door, rpc_door
 from services.codec.engine_link import EngineLink, Identity, linked
 from services.codec.filtering.screening import Screening, screening
-from services.codec.http_body import BodyLimits
-from services.codec.http_routes import HttpTerms, app
-from services.codec.http_server import Door, HttpServer, listening
-from services.codec.https import showing
+from services.codec.http_server import HttpServer
 from services.codec.listeners import Listeners
 from services.codec.metrics import CodecMetrics, Sources
 from services.codec.open_requests import OpenRequests
@@ -27,14 +23,10 @@ from services.codec.readiness import Ready, watched
 from services.codec.reception import Reception
 from services.codec.repeats import Repeats
 from services.codec.request_rows import row_of
-from services.codec.rpc import CodecServicer, denied_call, register
 from services.codec.served_model import ServedModel
 from services.codec.settings import CodecSettings
-from services.shared.access.address_rules import is_in, networks_of
 from services.shared.access.opening import guarding
-from services.shared.access.rpc_guard import RpcGuard
 from services.shared.access.tenant_quotas import TenantQuotas
-from services.shared.grpc_traffic import Traffic, TrafficMeter
 from services.shared.health import Health
 from services.shared.mesh.mesh import Mesh
 from services.shared.mesh.opening import meshing
@@ -42,13 +34,7 @@ from services.shared.model_folder import CONFIG, ModelFolder
 from services.shared.process_metrics import Process, metrics_served
 from services.shared.request_log.opening import logging_requests
 from services.shared.request_log.request_log import RequestLog
-from services.shared.server import serving
 from services.shared.tls.identity import STREAM_NAME, Role
-
-LAST_WORDS_S = 1.0
-"""How long answers that did not end in time have to tell so."""
-
-RPC_SERVICE = "tokenway.codec.v1.CodecService"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -128,36 +114,14 @@ async def _doors(
     mesh: Mesh,
     request_log: RequestLog | None,
 ) -> AsyncIterator[Service]:
-    server, requests = settings.server, reception.open_requests
+    requests = reception.open_requests
     ready = Ready(codec, requests, settings.health.initial_delay_seconds)
-    max_body_bytes = settings.service.limits.max_body_bytes
-    terms = HttpTerms(
-        health=settings.health,
-        body=BodyLimits(max_bytes=max_body_bytes, timeout_s=server.connections.body_timeout_s),
-        allowed_origins=server.allowed_origins,
-    )
-    application = app(codec, ready, reception, terms)
-    process = Process(
-        service="codec",
-        traffic=Traffic(),
-        refused_access=mesh.denials.counts,
-        certificate_expiry=lambda: mesh.not_after,
-    )
+    process = Process(service="codec", mesh=mesh)
     async with (
-        showing(server.tls) as tls,
-        listening(
-            application, server.host, server.port, drain_s=LAST_WORDS_S, door=_door(settings, tls)
-        ) as http,
-        serving(
-            f"{server.host}:{server.grpc_port}",
-            partial(register, CodecServicer(codec, reception, max_body_bytes)),
-            [RPC_SERVICE],
-            grace_s=LAST_WORDS_S,
-            credentials=mesh.door,
-            guards=[TrafficMeter(process.traffic), RpcGuard(reception.guard, denied_call)],
-        ) as door,
+        http_door(settings, codec, reception, ready) as http,
+        rpc_door(settings, codec, reception, mesh, process.traffic) as door,
         metrics_served(
-            server.host,
+            settings.server.host,
             settings.metrics.port,
             process,
             CodecMetrics(_sources(codec, ready, reception, http, request_log)),
@@ -199,15 +163,6 @@ def _sources(
 
 def _rows(request_log: RequestLog) -> dict[str, int]:
     return {"written": request_log.written, "dropped": sum(request_log.dropped.values())}
-
-
-def _door(settings: CodecSettings, tls: SSLContext | None) -> Door:
-    proxies = networks_of("trusted_proxies", settings.security.trusted_proxies)
-    return Door(
-        settings=settings.server.connections,
-        speaks_for_many=lambda address: is_in(address, proxies),
-        tls=tls,
-    )
 
 
 def _identity(folder: ModelFolder, encoder: PromptEncoder) -> Identity:

@@ -21,7 +21,7 @@ from services.engine.settings import ALIASES, EngineSettings, ExecutorSettings
 from services.engine.threads import prepare_threads
 from services.shared.announce import announce
 from services.shared.drain import drained
-from services.shared.grpc_traffic import Traffic, TrafficMeter
+from services.shared.grpc_traffic import TrafficMeter
 from services.shared.health import Readiness
 from services.shared.mesh.mesh import Mesh
 from services.shared.mesh.opening import meshing
@@ -88,12 +88,7 @@ async def _serve(assembly: Assembly, settings: EngineSettings, stop: Stop, mesh:
     """Serves an engine whose loop runs, until it has drained."""
     engine, limits, progress = assembly.engine, settings.service.limits, assembly.loop.progress
     server = settings.server
-    process = Process(
-        service="engine",
-        traffic=Traffic(),
-        refused_access=mesh.denials.counts,
-        certificate_expiry=lambda: mesh.not_after,
-    )
+    process = Process(service="engine", mesh=mesh)
     async with (
         serving(
             server.address,

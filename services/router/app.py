@@ -32,7 +32,7 @@ from services.router.relay.retry_budget import RetryBudget
 from services.router.rpc import FleetServicer
 from services.router.servicer import NAME, RouterServicer
 from services.router.settings import RouterSettings
-from services.shared.grpc_traffic import Traffic, TrafficMeter
+from services.shared.grpc_traffic import TrafficMeter
 from services.shared.health import Health, Readiness
 from services.shared.mesh.mesh import Mesh
 from services.shared.mesh.opening import meshing
@@ -77,12 +77,7 @@ async def routing(settings: RouterSettings) -> AsyncIterator[Router]:
         mesh = await stack.enter_async_context(meshing(security, Role.ROUTER, server.host))
         guards = await stack.enter_async_context(callers_of(security, mesh, server.host))
         parts = _parts(settings, mesh, changed.set)
-        process = Process(
-            service="router",
-            traffic=Traffic(),
-            refused_access=mesh.denials.counts,
-            certificate_expiry=lambda: mesh.not_after,
-        )
+        process = Process(service="router", mesh=mesh)
         door = await stack.enter_async_context(
             serving(
                 server.address,

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 
-from services.shared.access.denials import Kind
 from services.shared.gc_pauses import GcPauses
 from services.shared.grpc_traffic import Traffic
 from services.shared.loop_lag import LoopLag
+from services.shared.mesh.mesh import Mesh
 from services.shared.metric_families import (
     Collector,
     Family,
@@ -26,13 +26,6 @@ from services.shared.metrics_door import metrics_door
 from services.shared.own_process import OwnProcess
 from services.shared.span_export import dropped_spans
 
-Figure = Callable[[], float | None]
-"""A figure as it is now; None where there is none."""
-
-
-def absent() -> None:
-    """There is no such figure."""
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Process:
@@ -40,15 +33,13 @@ class Process:
 
     Args:
         service: codec, router or engine.
+        mesh: knows whom its doors refused, and when its certificate ends.
         traffic: through its gRPC door.
-        refused_access: at all its doors, by cause.
-        certificate_expiry: when its certificate ends, in seconds since 1970.
     """
 
     service: str
-    traffic: Traffic
-    refused_access: Mapping[Kind, int]
-    certificate_expiry: Figure = absent
+    mesh: Mesh
+    traffic: Traffic = field(default_factory=Traffic)
 
 
 class ProcessMetrics:
@@ -83,10 +74,10 @@ class ProcessMetrics:
             "tokenway_access_refused",
             "Who was refused for a key, an address or a role.",
             ["cause"],
-            self._process.refused_access,
+            self._process.mesh.denials.counts,
         )
         yield counter("tokenway_spans_dropped", "Spans that no collector got.", dropped_spans())
-        expiry = self._process.certificate_expiry()
+        expiry = self._process.mesh.not_after
         if expiry is not None:
             yield gauge(
                 "tokenway_certificate_expiry_timestamp_seconds",

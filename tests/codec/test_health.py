@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from services.codec.service import RPC_SERVICE
+from services.codec.doors import RPC_SERVICE
 from services.shared.channel import open_channel
 from services.shared.health import LIVENESS
 from services.shared.stream.load import ReplicaState

@@ -29,11 +29,13 @@ from services.router.journal import SpanJournal
 from services.router.metrics import RouterMetrics, Sources
 from services.router.relay.relay import Relay
 from services.router.relay.retry_budget import RetryBudget
-from services.shared.access.denials import Kind
+from services.shared.access.denials import Denials
+from services.shared.audit.audit import NO_AUDIT
 from services.shared.gc_pauses import GcPauses
 from services.shared.grpc_traffic import Traffic
 from services.shared.histogram import Histogram
 from services.shared.loop_lag import LoopLag
+from services.shared.mesh.mesh import ClearMesh
 from services.shared.metric_families import Collector, Family
 from services.shared.process_metrics import Process, ProcessMetrics
 from services.shared.stream.load import DeviceMemory
@@ -45,14 +47,16 @@ OPEN = {"version", "device"}
 """Labels whose values are no words."""
 
 
+class Certified(ClearMesh):
+    """One whose certificate ends."""
+
+    not_after: float | None = 1
+
+
 def process() -> list[Collector]:
-    told = Process(
-        service="engine",
-        traffic=Traffic(),
-        refused_access=dict.fromkeys(Kind, 0),
-        certificate_expiry=lambda: 1,
-    )
-    return [ProcessMetrics(told, LoopLag(asyncio.get_running_loop()), GcPauses())]
+    clock = asyncio.get_running_loop()
+    told = Process(service="engine", mesh=Certified(Denials(clock), NO_AUDIT))
+    return [ProcessMetrics(told, LoopLag(clock), GcPauses())]
 
 
 def codec() -> list[Collector]:

@@ -12,9 +12,9 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from starlette.routing import Route
 from tokenway.codec.v1 import codec_pb2
 
+from services.codec.doors import RPC_SERVICE
 from services.codec.http_body import BodyLimits
 from services.codec.http_routes import HttpTerms, app
-from services.codec.service import RPC_SERVICE
 from services.shared.channel import open_channel
 from services.shared.settings import HealthSettings
 from tests.codec_bed import MODEL

@@ -18,7 +18,7 @@ import pytest
 from google.api.httpbody_pb2 import HttpBody
 from tokenway.codec.v1 import codec_pb2_grpc as rpc
 
-from services.codec.service import RPC_SERVICE
+from services.codec.doors import RPC_SERVICE
 from services.launcher.keys_command import create_key
 from services.shared.access import followed_file
 from services.shared.access.guard import WRONG_KEY

@@ -4,19 +4,31 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
-from dataclasses import replace
 
 import grpc
 import httpx
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from prometheus_client.parser import text_string_to_metric_families
 
-from services.shared.access.denials import Kind
+from services.shared.access.denials import Denials, Kind, Why
+from services.shared.audit.audit import NO_AUDIT
 from services.shared.grpc_traffic import Traffic, TrafficMeter
+from services.shared.mesh.mesh import ClearMesh
 from services.shared.process_metrics import Process, metrics_served
 from services.shared.server import serving
 
-CODEC = Process(service="codec", traffic=Traffic(), refused_access={Kind.ROLE: 3})
+
+class Expiring(ClearMesh):
+    """One whose certificate ends."""
+
+    not_after: float | None = 7
+
+
+def mesh_of(kind: type[ClearMesh]) -> ClearMesh:
+    """Of a service that has refused somebody."""
+    mesh = kind(Denials(asyncio.get_running_loop()), NO_AUDIT)
+    mesh.denials.note(Why(address="10.0.0.1", cause="codec at Drain", kind=Kind.ROLE))
+    return mesh
 
 
 async def told(process: Process) -> dict[str, float]:
@@ -31,19 +43,20 @@ async def told(process: Process) -> dict[str, float]:
 
 
 async def test_a_service_tells_of_its_process_and_its_certificate_if_it_has_one() -> None:
-    figures = await told(replace(CODEC, certificate_expiry=lambda: 7))
+    figures = await told(Process(service="codec", mesh=mesh_of(Expiring)))
     assert figures["tokenway_certificate_expiry_timestamp_seconds[]"] == 7
     assert figures["process_resident_memory_bytes[]"] > 0
     assert "tokenway_event_loop_lag_seconds_count[]" in figures
     assert "tokenway_gc_pause_seconds_count['2']" in figures
-    assert figures["tokenway_access_refused_total['role']"] == 3
+    assert figures["tokenway_access_refused_total['role']"] == 1
     assert [name for name in figures if name.startswith("tokenway_build_info['")]
-    without = await told(CODEC)
+    without = await told(Process(service="codec", mesh=mesh_of(ClearMesh)))
     assert "tokenway_certificate_expiry_timestamp_seconds[]" not in without
 
 
 async def test_without_a_port_nothing_is_served() -> None:
-    async with metrics_served("127.0.0.1", None, CODEC) as no:
+    process = Process(service="codec", mesh=mesh_of(ClearMesh))
+    async with metrics_served("127.0.0.1", None, process) as no:
         assert no == {}
 
 

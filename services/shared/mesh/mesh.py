@@ -45,7 +45,7 @@ class ClearMesh:
 
     server = None
     door = None
-    not_after = None
+    not_after: float | None = None
 
     def __init__(self, denials: Denials, audit: Audit) -> None:
         self.denials = denials
