@@ -104,6 +104,22 @@ def test_names_of_anothers_answers_bring_none(watched: Watched, path: str) -> No
         assert not told.tells(watched.secrets)
 
 
+def test_a_request_id_in_use_is_no_way_to_its_answer(watched: Watched) -> None:
+    """Nor to its end: both are answered."""
+    victim, spy, name = watched.victim, watched.spy, "request-that-runs"
+    asked = body(MESSAGES, WORDS, PRIVATE, stream=True, max_tokens=1000)
+    shown = {"x-api-key": victim.key, "x-request-id": name}
+    with victim.client.stream("POST", MESSAGES, json=asked, headers=shown) as answer:
+        lines = answer.iter_lines()
+        first = next(lines)
+        told = spy.post(MESSAGES, body(MESSAGES, "hello"), x_request_id=name)
+        rest = list(lines)
+    assert told.status == 200
+    assert told.answer.json()["usage"]["output_tokens"] == 24
+    assert not told.tells(watched.secrets)
+    assert (first, rest[-3]) == ("event: message_start", "event: message_stop")
+
+
 def test_the_grpc_door_tells_its_own_caller_alone(watched: Watched) -> None:
     files = read_certificates(watched.up.admin)
     named = [("grpc.ssl_target_name_override", server_name(Role.CODEC))]
