@@ -38,7 +38,8 @@ test: tools $(VENV)/ready model check
 
 # All examples of what make test tries a fifth of.
 FUZZ := tests/codec/output/test_chunks.py tests/codec/protocols/test_streams_and_wholes.py \
-	tests/codec/test_forging_scale.py tests/codec/test_fuzzed_requests.py
+	tests/codec/test_forging_scale.py tests/codec/test_fuzzed_requests.py \
+	tests/engine/test_grammar_cache.py
 fuzz: $(VENV)/ready model
 	TOKENWAY_FUZZ=all $(BIN)/pytest -n $(WORKERS) $(FUZZ)
 

@@ -33,8 +33,10 @@ class Matcher(Protocol):
 class Grammars(Protocol):
     """Makes matchers. For one thread."""
 
-    def matcher(self, constraint: Constraint, generated_ids: Sequence[int]) -> Matcher:
-        """A matcher that has accepted `generated_ids`.
+    def matcher(
+        self, constraint: Constraint, generated_ids: Sequence[int], tenant: str = ""
+    ) -> Matcher:
+        """A matcher that has accepted `generated_ids`; what it needs is kept for the tenant alone.
 
         Raises:
             InvalidRequest: the constraint cannot be compiled or allows nothing, or the outputs

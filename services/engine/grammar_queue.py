@@ -46,7 +46,7 @@ class GrammarQueue:
         left_s = (sequence.deadline_ns - time.monotonic_ns()) / 1e9
         generated_ids = sequence.generation.generated_ids
         compiling = home.run_in_executor(
-            self._thread, self._grammars.matcher, constraint, generated_ids
+            self._thread, self._grammars.matcher, constraint, generated_ids, sequence.tenant
         )
 
         def give_up() -> None:

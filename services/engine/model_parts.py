@@ -52,7 +52,12 @@ def model_parts(settings: ExecutorSettings) -> Parts:
         memory=BlockBytes(kv_pool),
         device=str(device),
         tokenizer_fingerprint=folder.tokenizer_fingerprint(),
-        grammars=grammars_of(folder, config.vocabulary_size, end_of_text_ids),
+        grammars=grammars_of(
+            folder,
+            config.vocabulary_size,
+            end_of_text_ids,
+            settings.memory.grammar_cache_bytes,
+        ),
     )
 
 

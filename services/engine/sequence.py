@@ -68,7 +68,7 @@ class Sequence:
 
     @property
     def tenant(self) -> str:
-        """In whose share its cached blocks are."""
+        """In whose share its cached blocks and its grammar are."""
         return self.generation.quality_of_service.tenant or ""
 
     @property

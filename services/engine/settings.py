@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
@@ -38,7 +38,7 @@ class Device(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MemorySettings:
-    """Memory of the KV pool.
+    """Memory of the KV pool, and of grammars that are kept for whoever asks again.
 
     Without `kv_cache_bytes` the pool takes the device's free memory less `reserve_ratio`, on a CPU
     at most 2 GiB. `deterministic_gc` collects garbage between steps only.
@@ -46,11 +46,13 @@ class MemorySettings:
 
     reserve_ratio: float = 0.15
     kv_cache_bytes: ByteSize | None = None
+    grammar_cache_bytes: ByteSize = field(default_factory=lambda: ByteSize(2**30))
     deterministic_gc: bool = True
 
     def __post_init__(self) -> None:
         within("reserve_ratio", self.reserve_ratio, 0, 0.9)
         at_least("kv_cache_bytes", self.kv_cache_bytes, 1)
+        at_least("grammar_cache_bytes", self.grammar_cache_bytes, 0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

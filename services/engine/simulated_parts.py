@@ -49,5 +49,10 @@ def simulated_parts(settings: ExecutorSettings) -> Parts:
         memory=memory,
         device="simulated",
         tokenizer_fingerprint=folder.tokenizer_fingerprint(),
-        grammars=grammars_of(folder, config.vocabulary_size, end_of_text_ids),
+        grammars=grammars_of(
+            folder,
+            config.vocabulary_size,
+            end_of_text_ids,
+            settings.memory.grammar_cache_bytes,
+        ),
     )

@@ -33,6 +33,7 @@ from services.codec.request import (
     Regex,
     Request,
 )
+from services.engine.grammar_cache import GRAMMAR_BYTES
 from services.engine.grammar_compiler import GrammarCompiler
 from services.shared.errors import InvalidRequest, Unsupported
 from services.shared.model_folder import ModelFolder
@@ -128,7 +129,7 @@ def bench_of(model_folder: ModelFolder, tmp_path_factory: pytest.TempPathFactory
             made[family.name] = Bench(
                 family,
                 vocabulary,
-                GrammarCompiler(path, vocabulary.size, frozenset({2})),
+                GrammarCompiler(path, vocabulary.size, frozenset({2}), GRAMMAR_BYTES),
                 Tokenizer.from_file(str(path)),
             )
         return made[family.name]

@@ -7,8 +7,8 @@ import pytest
 from services.codec.protocols.schema import FORMATS, UNSUPPORTED
 from services.engine.grammar_compiler import GrammarCompiler
 from services.shared.errors import InvalidRequest
-from services.shared.model_folder import TOKENIZER, ModelFolder
-from tests.engine.grammar_bed import END_OF_TEXT, VOCABULARY, schema
+from services.shared.model_folder import ModelFolder
+from tests.engine.grammar_bed import compiler, schema
 
 VALUES: dict[str, object] = {
     **{keyword: {} for keyword in UNSUPPORTED},
@@ -21,7 +21,7 @@ VALUES: dict[str, object] = {
 
 @pytest.fixture(scope="module")
 def grammars(model_folder: ModelFolder) -> GrammarCompiler:
-    return GrammarCompiler(model_folder.file(TOKENIZER), VOCABULARY, END_OF_TEXT)
+    return compiler(model_folder)
 
 
 @pytest.mark.parametrize("keyword", sorted(UNSUPPORTED))

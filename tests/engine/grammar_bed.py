@@ -9,6 +9,7 @@ from typing import Any
 from services.engine.admission import ServedModel
 from services.engine.blocks import BlockPool
 from services.engine.grammar import Grammars
+from services.engine.grammar_cache import GRAMMAR_BYTES
 from services.engine.grammar_compiler import GrammarCompiler
 from services.engine.parts import Parts
 from services.engine.simulated import CostModel, SimulatedRunner
@@ -26,8 +27,11 @@ VOCABULARY = 49152
 END_OF_TEXT = frozenset({2})
 
 
+CACHE_BYTES = 4 * GRAMMAR_BYTES
+
+
 def compiler(folder: ModelFolder) -> GrammarCompiler:
-    return GrammarCompiler(folder.file(TOKENIZER), VOCABULARY, END_OF_TEXT)
+    return GrammarCompiler(folder.file(TOKENIZER), VOCABULARY, END_OF_TEXT, CACHE_BYTES)
 
 
 def parts(grammars: Grammars, blocks: int = 200, size: int = 4) -> Parts:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from services.engine.grammar_compiler import MAX_REMEMBERED, GrammarCompiler
+from services.engine.grammar_compiler import GrammarCompiler
 from services.shared.errors import InvalidRequest, Unsupported
 from services.shared.model_folder import TOKENIZER, ModelFolder
 from services.shared.stream.generation import Constraint, ConstraintKind
@@ -118,14 +118,6 @@ def test_a_grammar_may_hold_large_schemas_beside_a_little_notation(
     assert any(grammars.matcher(lark(f'start: "<" %json {json.dumps(tools)} ">"'), []).allowed())
 
 
-def test_grammars_are_remembered_up_to_a_count(model_folder: ModelFolder) -> None:
-    grammars = compiler(model_folder)
-    for number in range(MAX_REMEMBERED + 10):
-        grammars.matcher(regex(f"a{{{number + 1}}}"), [])
-    assert len(grammars._compiled) == MAX_REMEMBERED
-    assert regex("a{1}") not in grammars._compiled
-
-
 def test_matchers_of_one_grammar_go_their_own_ways(grammars: GrammarCompiler) -> None:
     one, other = (grammars.matcher(regex("[ab]c?"), []) for _ in range(2))
     before = other.allowed()
@@ -149,7 +141,7 @@ def test_a_refused_token_is_an_error(grammars: GrammarCompiler) -> None:
 
 
 def test_a_tokenizer_without_grammars_is_told(model_folder: ModelFolder) -> None:
-    grammars = GrammarCompiler(model_folder.file(TOKENIZER), 100, END_OF_TEXT)
+    grammars = GrammarCompiler(model_folder.file(TOKENIZER), 100, END_OF_TEXT, 0)
     with pytest.raises(Unsupported, match="tokenizer"):
         grammars.matcher(regex("a"), [])
 

@@ -74,12 +74,14 @@ class Slow:
         self.asked: list[Constraint] = []
         self._inner = inner
 
-    def matcher(self, constraint: Constraint, generated_ids: Sequence[int]) -> Matcher:
+    def matcher(
+        self, constraint: Constraint, generated_ids: Sequence[int], tenant: str = ""
+    ) -> Matcher:
         self.asked.append(constraint)
         self.go.wait(10)
         if constraint.source == "bug":
             raise RuntimeError("a bug")
-        return self._inner.matcher(constraint, generated_ids)
+        return self._inner.matcher(constraint, generated_ids, tenant)
 
 
 async def test_generations_without_constraints_pass_a_slow_compilation(

@@ -18,13 +18,10 @@ from services.codec.output.named_call import MAX_NAME
 from services.codec.output.parser import MAX_HEADER, OutputParser
 from services.codec.protocols.fields import Fields
 from services.codec.protocols.json_body import object_of
-from services.engine.grammar_compiler import MAX_REMEMBERED, GrammarCompiler
-from services.engine.grammar_limits import check_size
+from services.engine.grammar_limits import states_within
 from services.shared.errors import ServiceError
-from services.shared.model_folder import ModelFolder
 from services.shared.stream.generation import Constraint, ConstraintKind
 from tests.codec.output.reading import callables, dialect
-from tests.engine.grammar_bed import compiler, schema
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "services").rglob("*.py"))
@@ -199,7 +196,7 @@ def test_grammars_of_callers_are_looked_through_in_linear_time(feed: str) -> Non
         source = feed * (size // len(feed))
         Lark(()).callers(source)
         try:
-            check_size(Constraint(ConstraintKind.GRAMMAR, source))
+            states_within(Constraint(ConstraintKind.GRAMMAR, source))
         except ServiceError:
             return
 
@@ -217,22 +214,3 @@ def test_bodies_are_read_or_refused_in_linear_time(feed: str) -> None:
             return None
 
     grows_linearly(read, 2**20)
-
-
-def resident_bytes() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
-
-
-def test_thousands_of_different_schemas_leave_what_a_few_do(model_folder: ModelFolder) -> None:
-    grammars: GrammarCompiler = compiler(model_folder)
-
-    def compiled(start: int, count: int) -> int:
-        for number in range(start, start + count):
-            properties = {f"k{number}": {"type": "integer"}}
-            grammars.matcher(schema({"type": "object", "properties": properties}), [])
-        return resident_bytes()
-
-    before = compiled(0, 2 * MAX_REMEMBERED)
-    after = compiled(1000, 12 * MAX_REMEMBERED)
-    assert len(grammars._compiled) == MAX_REMEMBERED
-    assert after - before < 32 * 2**20
