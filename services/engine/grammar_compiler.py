@@ -9,11 +9,14 @@ from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 
 from services.engine.grammar import Matcher
 from services.engine.grammar_cache import GrammarCache
-from services.engine.grammar_limits import states_within
+from services.engine.grammar_limits import at_most, states_within
 from services.engine.grammar_matcher import GuidedMatcher, first_lines
 from services.shared.errors import InvalidRequest, Unsupported
 from services.shared.model_folder import TOKENIZER, ModelFolder
 from services.shared.stream.generation import Constraint, ConstraintKind
+
+MAX_FORCED_BYTES = 4096
+"""With which all outputs may begin: the library walks through them for each mask, unlimited."""
 
 # Between two tokens of JSON: nothing, a space, or a new line with its indent. An unbounded run
 # would let a model write blanks until its tokens are used up.
@@ -78,6 +81,7 @@ class GrammarCompiler:
         reason = _first_error(matcher)
         if reason:
             raise _refusal(f"no text fulfils it ({first_lines(reason)})")
+        at_most("bytes that are forced", len(matcher.compute_ff_bytes()), MAX_FORCED_BYTES)
         return matcher
 
     def _loaded(self) -> LLTokenizer:

@@ -118,6 +118,12 @@ def test_a_grammar_may_hold_large_schemas_beside_a_little_notation(
     assert any(grammars.matcher(lark(f'start: "<" %json {json.dumps(tools)} ">"'), []).allowed())
 
 
+def test_a_long_text_that_is_forced_is_refused(grammars: GrammarCompiler) -> None:
+    with pytest.raises(InvalidRequest, match="at most 4096 bytes that are forced, got 5000"):
+        grammars.matcher(regex("a{5000}"), [])
+    assert any(grammars.matcher(regex("a{4000}"), []).allowed())
+
+
 def test_matchers_of_one_grammar_go_their_own_ways(grammars: GrammarCompiler) -> None:
     one, other = (grammars.matcher(regex("[ab]c?"), []) for _ in range(2))
     before = other.allowed()
