@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 MODE = 0o600
@@ -18,16 +21,14 @@ class GrowingFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._descriptor: int | None = None
-        self._is_torn = False
 
     def add(self, line: bytes) -> None:
-        """In one write, which the system puts after those of others; `line` has its end."""
+        """After the lines of others; `line` has its end."""
         descriptor = self._opened()
-        data = b"\n" + line if self._is_torn else line
-        written = os.write(descriptor, data)
-        self._is_torn = written < len(data)
-        if self._is_torn:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        with _alone(descriptor):
+            data = line if _ends_a_line(descriptor) else b"\n" + line
+            if os.write(descriptor, data) < len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def sync(self) -> None:
         """Returns when the lines outlive the machine."""
@@ -45,7 +46,6 @@ class GrowingFile:
         if self._descriptor is None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT, MODE)
-            self._is_torn = not _ends_a_line(self._descriptor)
         return self._descriptor
 
     def _is_there(self, descriptor: int) -> bool:
@@ -53,6 +53,16 @@ class GrowingFile:
             return os.path.samestat(self._path.stat(), os.fstat(descriptor))
         except FileNotFoundError:
             return False
+
+
+@contextmanager
+def _alone(descriptor: int) -> Iterator[None]:
+    """A line that is being written is seen in part, page by page: nobody looks meanwhile."""
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
 def _ends_a_line(descriptor: int) -> bool:

@@ -55,9 +55,9 @@ def test_a_line_that_somebody_left_unfinished_is_ended(file: GrowingFile, path: 
 
 def test_lines_of_many_writers_are_whole(path: Path) -> None:
     def write(number: int) -> None:
-        with closing(GrowingFile(path)) as file:
-            for _ in range(100):
-                file.add(f"{number}".encode() * 1000 + b"\n")
+        for _ in range(100):
+            with closing(GrowingFile(path)) as file:
+                file.add(f"{number}".encode() * 10_000 + b"\n")
 
     writers = [Thread(target=write, args=(number,)) for number in range(4)]
     for writer in writers:
@@ -65,7 +65,7 @@ def test_lines_of_many_writers_are_whole(path: Path) -> None:
     for writer in writers:
         writer.join()
     lines = path.read_text().splitlines()
-    assert sorted(lines) == sorted(f"{number}" * 1000 for number in range(4) for _ in range(100))
+    assert sorted(lines) == sorted(f"{number}" * 10_000 for number in range(4) for _ in range(100))
 
 
 def test_what_was_written_in_part_is_an_error_and_its_line_ends(
