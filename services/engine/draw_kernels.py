@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numba import njit, prange
 
-from services.engine.model.compiled import FAST, Kernel, compiled, exp
+from services.engine.model.compiled import FAST, Kernel, compiled, exp, inlined
 from services.engine.noise import BITS, FIRST, GOLDEN, SECOND
 
 RUN = 128
@@ -69,8 +69,8 @@ def _winner(weights: Any, key: Any, best: Any) -> Any:
 
 
 late = njit(fastmath=FAST, inline="always")(_late)
-best_of = njit(fastmath=FAST)(_best)
-winner_of = njit(fastmath=FAST)(_winner)
+best_of = inlined(_best, fast=True)
+winner_of = inlined(_winner, fast=True)
 
 
 def best_kernel(*, parallel: bool) -> Kernel:

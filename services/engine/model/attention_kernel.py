@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import literally, njit, prange, types
+from numba import literally, prange, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from services.engine.model.compiled import FAST, Kernel, compiled, exp
+from services.engine.model.compiled import Kernel, compiled, exp, inlined
 
 LANES = 16
 """Positions of a block, and elements of a vector."""
@@ -217,11 +217,11 @@ def _attend(rows: Any, pages: Any, work: Any, heads: Any, head_dim: Any) -> None
         out[r] = total[r * width : (r + 1) * width]
 
 
-turn = njit(fastmath=FAST)(_turn)
-keep = njit(_keep)
-place = njit(_place)
-softmax = njit(fastmath=FAST)(_softmax)
-attend = njit(_attend)
+turn = inlined(_turn, fast=True)
+keep = inlined(_keep)
+place = inlined(_place)
+softmax = inlined(_softmax, fast=True)
+attend = inlined(_attend)
 
 
 SIGNATURE = (
@@ -274,7 +274,7 @@ def attention_kernel(group: int, head_dim: int, *, parallel: bool) -> Kernel:
                 else:
                     attend(tile, pages, scratch[worker], heads, head_dim)
 
-    return compiled(kernel, SIGNATURE, parallel=parallel)
+    return compiled(kernel, SIGNATURE, parallel=parallel, shape=(group, head_dim))
 
 
 def attention_scratch(

@@ -19,11 +19,30 @@ Kernel = Callable[..., None]
 FAST = {"contract", "reassoc", "nsz", "nnan", "arcp"}
 
 
-def compiled(kernel: Any, arguments: str, *, parallel: bool) -> Kernel:
+def inlined(function: Any, *, fast: bool = False) -> Any:
+    """A part of kernels that never has code of its own.
+
+    Code of its own would be made once more inside each kernel, in another order of sums, and which
+    of the two a process runs would depend on whether it compiled the kernel or loaded it.
+    """
+    return njit(fastmath=FAST if fast else False, forceinline=True)(function)
+
+
+def compiled(kernel: Any, arguments: str, *, parallel: bool, shape: tuple[int, ...] = ()) -> Kernel:
     """Compiles at once, or takes the code that an earlier start left in numba's cache.
 
     The cache sees changes of the file that holds `kernel`, and of no other.
+
+    Args:
+        kernel: what to compile.
+        arguments: their types, as numba writes them.
+        parallel: whether its loops over `prange` run on several threads.
+        shape: sizes that are part of the code.
     """
+    # Processes that add variants to one index at once lose or exchange them.
+    kernel.__qualname__ += "".join(
+        f"_{size}" for size in (*shape, "parallel" if parallel else "serial")
+    )
     # By the numpy model a division has no branch for zero, which would keep a loop from being
     # vectorised.
     options = {"fastmath": FAST, "parallel": parallel, "nogil": True, "error_model": "numpy"}
