@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+
 from services.codec.listeners import Listeners
 from services.codec.request_figures import NO_ERROR
 from services.shared.histogram import Histogram
 from services.shared.metric_families import (
-    Family,
     counter,
     counters,
     gauge,
@@ -42,7 +44,7 @@ class Sources:
     logged_rows: Callable[[], Mapping[str, int]] = dict
 
 
-class CodecMetrics:
+class CodecMetrics(Collector):
     """Reads figures that others keep, on the event loop's thread.
 
     At each scrape the requests that are open and those that ended sum up to those that came.
@@ -52,13 +54,13 @@ class CodecMetrics:
         self._sources = sources
         self._figures = sources.listeners.figures
 
-    def collect(self) -> Iterable[Family]:
+    def collect(self) -> Iterable[Metric]:
         yield from self._requests()
         yield from self._answers()
         yield from self._tokens()
         yield from self._surroundings()
 
-    def _requests(self) -> Iterator[Family]:
+    def _requests(self) -> Iterator[Metric]:
         listeners, figures, name = self._sources.listeners, self._figures, "tokenway_codec_requests"
         yield counters(f"{name}_started", "Requests that came.", ["door"], listeners.started)
         yield gauges(f"{name}_running", "Open requests.", ["door"], listeners.running())
@@ -85,7 +87,7 @@ class CodecMetrics:
             listeners.streams(),
         )
 
-    def _answers(self) -> Iterator[Family]:
+    def _answers(self) -> Iterator[Metric]:
         yield histograms(
             "gen_ai_server_request_duration_seconds",
             "Requests for an answer, from the first byte to the last.",
@@ -117,7 +119,7 @@ class CodecMetrics:
             if error_type == NO_ERROR or times.count:
                 yield (operation, error_type), times
 
-    def _tokens(self) -> Iterator[Family]:
+    def _tokens(self) -> Iterator[Metric]:
         figures = self._figures
         yield histograms(
             "gen_ai_client_token_usage",
@@ -145,7 +147,7 @@ class CodecMetrics:
             figures.encoding,
         )
 
-    def _surroundings(self) -> Iterator[Family]:
+    def _surroundings(self) -> Iterator[Metric]:
         sources = self._sources
         yield gauge(
             "tokenway_codec_http_connections",

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+
 from services.engine.nvml import DeviceFigures, Throttle
-from services.shared.metric_families import Family, gauges
+from services.shared.metric_families import gauges
 from services.shared.stream.load import DeviceMemory
 
 
-class DeviceMetrics:
+class DeviceMetrics(Collector):
     """Args: read: the figures of the device."""
 
     def __init__(self, read: Callable[[], DeviceFigures]) -> None:
         self._read = read
 
-    def collect(self) -> Iterable[Family]:
+    def collect(self) -> Iterable[Metric]:
         figures = self._read()
         device = str(figures.index)
         if figures.memory is not None:
@@ -43,7 +46,7 @@ class DeviceMetrics:
             )
 
 
-def _memory(device: str, memory: DeviceMemory) -> Iterator[Family]:
+def _memory(device: str, memory: DeviceMemory) -> Iterator[Metric]:
     yield gauges(
         "tokenway_gpu_memory_bytes",
         "Memory of the device by state.",

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+
 from services.engine.kv.figures import Figures
 from services.engine.kv.tier import Skip
 from services.engine.progress import Progress
-from services.shared.metric_families import Family, counters, gauge, gauges, histograms
+from services.shared.metric_families import counters, gauge, gauges, histograms
 from services.shared.stream.events import CacheMiss
 
 
-class KvMetrics:
+class KvMetrics(Collector):
     """Reads figures that others keep, for any thread.
 
     The blocks of all states sum up to `tokenway_kv_pool_blocks`, which is of the same moment.
@@ -22,7 +25,7 @@ class KvMetrics:
         self._progress = progress
         self._figures = figures
 
-    def collect(self) -> Iterable[Family]:
+    def collect(self) -> Iterable[Metric]:
         yield from self._blocks()
         yield from self._tiers()
         yield histograms(
@@ -52,13 +55,13 @@ class KvMetrics:
             },
         )
 
-    def _blocks(self) -> Iterator[Family]:
+    def _blocks(self) -> Iterator[Metric]:
         counts = asdict(self._progress.blocks)
         total = counts.pop("total")
         yield gauge("tokenway_kv_pool_blocks", "KV blocks of the pool.", total)
         yield gauges("tokenway_kv_blocks", "KV blocks of the pool by state.", ["state"], counts)
 
-    def _tiers(self) -> Iterator[Family]:
+    def _tiers(self) -> Iterator[Metric]:
         for name, words in (
             ("hit_blocks", "Blocks that a prompt needed and the tier had."),
             ("read_bytes", "Bytes of blocks that were read."),

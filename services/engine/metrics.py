@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+
 from services.engine.assembly import Assembly
 from services.engine.device_metrics import DeviceMetrics
 from services.engine.generation_counts import GenerationCounts
 from services.engine.kv_metrics import KvMetrics
 from services.engine.progress import Progress
-from services.shared.metric_families import Collector, Family, counter, counters, gauge, histogram
+from services.shared.metric_families import counter, counters, gauge, histogram
 
 GENERATIONS = "tokenway_engine_generations"
 
 
-class EngineMetrics:
+class EngineMetrics(Collector):
     """Reads figures that others keep, on the event loop's thread.
 
     At each scrape the generations of all states sum up to those that came, and the prompts' tokens
@@ -26,12 +29,12 @@ class EngineMetrics:
         self._count = count
         self._progress = progress
 
-    def collect(self) -> Iterable[Family]:
+    def collect(self) -> Iterable[Metric]:
         yield from self._generations()
         yield from self._tokens()
         yield from self._steps()
 
-    def _generations(self) -> Iterator[Family]:
+    def _generations(self) -> Iterator[Metric]:
         counts = self._count()
         yield counter(f"{GENERATIONS}_started", "Generations that came.", counts.started)
         for name, words, value in (
@@ -49,7 +52,7 @@ class EngineMetrics:
             self._progress.preemptions,
         )
 
-    def _tokens(self) -> Iterator[Family]:
+    def _tokens(self) -> Iterator[Metric]:
         figures = self._progress.figures
         prompts = figures.prompts
         for name, words, value in (
@@ -66,7 +69,7 @@ class EngineMetrics:
             asdict(prompts.cached),
         )
 
-    def _steps(self) -> Iterator[Family]:
+    def _steps(self) -> Iterator[Metric]:
         figures = self._progress.figures
         yield counter("tokenway_engine_steps", "Steps computed.", self._progress.steps)
         yield counters(

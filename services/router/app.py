@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from random import SystemRandom
 
 import grpc
+from prometheus_client.registry import Collector
 from tokenway.engine.v1 import engine_pb2_grpc
 from tokenway.router.v1 import router_pb2_grpc
 from tokenway.stream.v1 import stream_pb2_grpc
@@ -36,7 +37,6 @@ from services.shared.grpc_traffic import TrafficMeter
 from services.shared.health import Health, Readiness
 from services.shared.mesh.mesh import Mesh
 from services.shared.mesh.opening import meshing
-from services.shared.metric_families import Collector
 from services.shared.process_metrics import Process, metrics_served
 from services.shared.server import serving
 from services.shared.stream.servicer import TokenStreamServicer

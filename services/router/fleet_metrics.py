@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+
 from services.router.clock import Clock
 from services.router.fleet.fleet import Fleet
 from services.router.status import Status
 from services.shared.grpc_traffic import Traffic
-from services.shared.metric_families import Family, gauge, gauges
+from services.shared.metric_families import gauge, gauges
 from services.shared.process_metrics import traffic_metrics
 
 
-class FleetMetrics:
+class FleetMetrics(Collector):
     """Reads figures that others keep, on the event loop's thread.
 
     Args:
@@ -27,7 +30,7 @@ class FleetMetrics:
         self._clock = clock
         self._traffic = traffic
 
-    def collect(self) -> Iterable[Family]:
+    def collect(self) -> Iterable[Metric]:
         replicas = list(self._fleet)
         counts = Counter(replica.status for replica in replicas)
         yield gauges(

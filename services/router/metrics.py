@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+
 from services.router.admission.admission import Admission
 from services.router.balancing.balancer import Balancer
 from services.router.relay.relay import Relay
 from services.router.relay.retry_budget import RetryBudget
 from services.shared.errors import Code
-from services.shared.metric_families import Family, counter, counters, gauge, gauges, histogram
+from services.shared.metric_families import counter, counters, gauge, gauges, histogram
 
 GENERATIONS = "tokenway_router_generations"
 
@@ -25,7 +28,7 @@ class Sources:
     budget: RetryBudget
 
 
-class RouterMetrics:
+class RouterMetrics(Collector):
     """Reads figures that others keep, on the event loop's thread.
 
     At each scrape the generations of all states sum up to those that came.
@@ -37,13 +40,13 @@ class RouterMetrics:
         self._balancer = sources.balancer
         self._budget = sources.budget
 
-    def collect(self) -> Iterable[Family]:
+    def collect(self) -> Iterable[Metric]:
         yield from self._generations()
         yield from self._queue()
         yield from self._legs()
         yield from self._retries()
 
-    def _generations(self) -> Iterator[Family]:
+    def _generations(self) -> Iterator[Metric]:
         figures, placed = self._relay.figures, self._relay.placed()
         yield counter(f"{GENERATIONS}_started", "Generations that came.", figures.started)
         yield gauge(f"{GENERATIONS}_running", "Generations that a replica has.", placed)
@@ -62,7 +65,7 @@ class RouterMetrics:
             "tokenway_router_relayed_tokens", "Output tokens passed on.", figures.relayed_tokens
         )
 
-    def _queue(self) -> Iterator[Family]:
+    def _queue(self) -> Iterator[Metric]:
         load = self._admission.load()
         yield gauges(
             "tokenway_router_queue_waiting",
@@ -90,7 +93,7 @@ class RouterMetrics:
             self._relay.figures.queue_seconds,
         )
 
-    def _legs(self) -> Iterator[Family]:
+    def _legs(self) -> Iterator[Metric]:
         figures = self._relay.figures
         yield counters(
             "tokenway_router_legs", "Generations sent to a replica.", ["cause"], figures.legs
@@ -108,7 +111,7 @@ class RouterMetrics:
             figures.prefills,
         )
 
-    def _retries(self) -> Iterator[Family]:
+    def _retries(self) -> Iterator[Metric]:
         figures = self._relay.figures
         yield counters(
             "tokenway_router_setbacks",

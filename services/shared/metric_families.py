@@ -1,11 +1,17 @@
-"""Figures as families of metrics. All values of labels come from whoever keeps the figures."""
+"""Figures as Prometheus' families. All values of labels come from whoever keeps the figures."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Protocol, TypeVar
+from itertools import accumulate
+from typing import TypeVar
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 
 from services.shared.histogram import Histogram
 
@@ -13,62 +19,34 @@ Values = TypeVar("Values", bound=str | tuple[str, ...])
 """The value of the one label, or those of several."""
 
 
-class Kind(StrEnum):
-    """What Prometheus makes of a family's figures."""
-
-    COUNTER = "counter"
-    GAUGE = "gauge"
-    HISTOGRAM = "histogram"
-
-
-@dataclass(frozen=True, slots=True)
-class Family:
-    """Figures of one name.
-
-    Args:
-        name: as it is scraped, but for what the parts of a histogram add.
-        kind: of all the figures.
-        words: what they are.
-        labels: their names.
-        figures: each after the values of its labels.
-    """
-
-    name: str
-    kind: Kind
-    words: str
-    labels: Sequence[str]
-    figures: Sequence[tuple[Sequence[str], float | Histogram]]
-
-
-class Collector(Protocol):
-    """Reads figures that others keep."""
-
-    def collect(self) -> Iterable[Family]:
-        """The figures as they are now."""
-
-
-def counter(name: str, words: str, value: float) -> Family:
+def counter(name: str, words: str, value: float) -> Metric:
     """Args: name: without `_total`."""
-    return Family(f"{name}_total", Kind.COUNTER, words, (), [((), value)])
+    return CounterMetricFamily(name, words, value=value)
 
 
 def counters(
     name: str, words: str, labels: Sequence[str], figures: Mapping[Values, float]
-) -> Family:
+) -> Metric:
     """Args: name: without `_total`."""
-    return Family(f"{name}_total", Kind.COUNTER, words, labels, _several(figures))
+    family = CounterMetricFamily(name, words, labels=labels)
+    for values, figure in figures.items():
+        family.add_metric(_several(values), figure)
+    return family
 
 
-def gauge(name: str, words: str, value: float) -> Family:
-    return Family(name, Kind.GAUGE, words, (), [((), value)])
+def gauge(name: str, words: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, words, value=value)
 
 
-def gauges(name: str, words: str, labels: Sequence[str], figures: Mapping[Values, float]) -> Family:
-    return Family(name, Kind.GAUGE, words, labels, _several(figures))
+def gauges(name: str, words: str, labels: Sequence[str], figures: Mapping[Values, float]) -> Metric:
+    family = GaugeMetricFamily(name, words, labels=labels)
+    for values, figure in figures.items():
+        family.add_metric(_several(values), figure)
+    return family
 
 
-def histogram(name: str, words: str, figures: Histogram) -> Family:
-    return Family(name, Kind.HISTOGRAM, words, (), [((), figures)])
+def histogram(name: str, words: str, figures: Histogram) -> Metric:
+    return HistogramMetricFamily(name, words, buckets=_buckets(figures), sum_value=figures.total)
 
 
 def histograms(
@@ -76,13 +54,19 @@ def histograms(
     words: str,
     labels: Sequence[str],
     figures: Iterable[tuple[Sequence[str], Histogram]],
-) -> Family:
+) -> Metric:
     """Args: figures: each after the values of its labels."""
-    return Family(name, Kind.HISTOGRAM, words, labels, list(figures))
+    family = HistogramMetricFamily(name, words, labels=labels)
+    for values, each in figures:
+        family.add_metric(values, _buckets(each), each.total)
+    return family
 
 
-def _several(figures: Mapping[Values, float]) -> list[tuple[Sequence[str], float]]:
-    return [
-        ((values,) if isinstance(values, str) else values, figure)
-        for values, figure in figures.items()
-    ]
+def _several(values: str | tuple[str, ...]) -> Sequence[str]:
+    return (values,) if isinstance(values, str) else values
+
+
+def _buckets(figures: Histogram) -> list[tuple[str, float]]:
+    """Values up to each bound, which is how Prometheus counts them."""
+    bounds = [*map(str, figures.bounds), "+Inf"]
+    return list(zip(bounds, accumulate(list(figures.counts)), strict=True))

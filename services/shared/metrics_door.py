@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
 
-from services.shared.exposition import CONTENT_TYPE, exposition
-from services.shared.metric_families import Collector
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, generate_latest
+
 from services.shared.server import CannotListen
 
 PATH = "/metrics"
@@ -19,7 +19,7 @@ PATIENCE_S = 5.0
 
 
 @asynccontextmanager
-async def metrics_door(host: str, port: int, collectors: Sequence[Collector]) -> AsyncIterator[str]:
+async def metrics_door(host: str, port: int, registry: CollectorRegistry) -> AsyncIterator[str]:
     """Answers `GET /metrics` in the text format inside the block; gives its `host:port`.
 
     One answer to a connection; more than MAX_CONNECTIONS at a time are hung up on.
@@ -27,12 +27,12 @@ async def metrics_door(host: str, port: int, collectors: Sequence[Collector]) ->
     Args:
         host: where it listens.
         port: 0 takes a free one.
-        collectors: what is told.
+        registry: what is told.
 
     Raises:
         CannotListen: the address is taken or is none of this machine.
     """
-    door = _Door(collectors)
+    door = _Door(registry)
     try:
         server = await asyncio.start_server(door.answer, host, port, limit=MAX_HEAD_BYTES)
     except OSError as error:
@@ -49,8 +49,8 @@ async def metrics_door(host: str, port: int, collectors: Sequence[Collector]) ->
 
 
 class _Door:
-    def __init__(self, collectors: Sequence[Collector]) -> None:
-        self._collectors = collectors
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
         self._answering: set[asyncio.Task[None]] = set()
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -86,13 +86,13 @@ class _Door:
             return _response(HTTPStatus.NOT_FOUND)
         if method != b"GET":
             return _response(HTTPStatus.METHOD_NOT_ALLOWED)
-        return _response(HTTPStatus.OK, exposition(self._collectors))
+        return _response(HTTPStatus.OK, generate_latest(self._registry))
 
 
 def _response(status: HTTPStatus, body: bytes = b"") -> bytes:
     lines = (
         f"HTTP/1.1 {status} {status.phrase}",
-        f"Content-Type: {CONTENT_TYPE}",
+        f"Content-Type: {CONTENT_TYPE_PLAIN_0_0_4}",
         f"Content-Length: {len(body)}",
         "Connection: close",
     )

@@ -6,24 +6,19 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
 
 from services.shared.gc_pauses import GcPauses
 from services.shared.grpc_traffic import Traffic
 from services.shared.loop_lag import LoopLag
 from services.shared.mesh.mesh import Mesh
-from services.shared.metric_families import (
-    Collector,
-    Family,
-    counter,
-    counters,
-    gauge,
-    gauges,
-    histogram,
-    histograms,
-)
+from services.shared.metric_families import counter, counters, gauge, gauges, histogram, histograms
 from services.shared.metrics_door import metrics_door
-from services.shared.own_process import OwnProcess
 from services.shared.span_export import dropped_spans
 
 
@@ -42,21 +37,20 @@ class Process:
     traffic: Traffic = field(default_factory=Traffic)
 
 
-class ProcessMetrics:
+class ProcessMetrics(Collector):
     """Reads figures that others keep."""
 
     def __init__(self, process: Process, lag: LoopLag, pauses: GcPauses) -> None:
         self._process = process
         self._lag = lag
         self._pauses = pauses
-        self._version = _version()
 
-    def collect(self) -> Iterable[Family]:
+    def collect(self) -> Iterable[Metric]:
         yield gauges(
             "tokenway_build_info",
             "1, for the version that runs.",
             ["version", "service"],
-            {(self._version, self._process.service): 1},
+            {(_version(), self._process.service): 1},
         )
         yield histogram(
             "tokenway_event_loop_lag_seconds",
@@ -86,7 +80,7 @@ class ProcessMetrics:
             )
 
 
-def traffic_metrics(name: str, traffic: Traffic) -> Iterable[Family]:
+def traffic_metrics(name: str, traffic: Traffic) -> Iterable[Metric]:
     """Args: name: what the metrics' names begin with."""
     messages = {"received": traffic.received_messages, "sent": traffic.sent_messages}
     sizes = {"received": traffic.received_bytes, "sent": traffic.sent_bytes}
@@ -107,12 +101,16 @@ async def metrics_served(
         yield {}
         return
     lag, pauses = LoopLag(asyncio.get_running_loop()), GcPauses()
-    told = (*collectors, ProcessMetrics(process, lag, pauses), OwnProcess())
+    registry = CollectorRegistry()
+    for collector in (*collectors, ProcessMetrics(process, lag, pauses)):
+        registry.register(collector)
+    ProcessCollector(registry=registry)
     with lag.measured(), pauses.measured():
-        async with metrics_door(host, port, told) as address:
+        async with metrics_door(host, port, registry) as address:
             yield {"metrics": address}
 
 
+@cache
 def _version() -> str:
     try:
         return version("tokenway")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry, generate_latest
 
 from services.codec.listeners import Listeners
 from services.codec.metrics import CodecMetrics, Sources
 from services.codec.request_figures import Door, Operation, RequestFigures, TokenType
 from services.codec.request_record import Account, Outcome, RequestRecord
 from services.shared.errors import RateLimited
-from services.shared.exposition import exposition
 from services.shared.stream.events import CachedTokens
 
 
@@ -112,14 +112,15 @@ def test_listeners_know_what_is_open() -> None:
 
 
 def series(listeners: Listeners) -> set[str]:
+    registry = CollectorRegistry()
     sources = Sources(
         listeners=listeners,
         connections=lambda: 0,
         is_router_up=lambda: True,
         is_ready=lambda: True,
     )
-    lines = exposition([CodecMetrics(sources)]).decode().splitlines()
-    return {line.rpartition(" ")[0] for line in lines}
+    registry.register(CodecMetrics(sources))
+    return {line.rpartition(" ")[0] for line in generate_latest(registry).decode().splitlines()}
 
 
 def test_a_thousand_odd_names_make_no_series() -> None:

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
 
 from services.codec.listeners import Listeners
 from services.codec.metrics import CodecMetrics
@@ -33,16 +35,15 @@ from services.shared.access.denials import Denials
 from services.shared.audit.audit import NO_AUDIT
 from services.shared.gc_pauses import GcPauses
 from services.shared.grpc_traffic import Traffic
-from services.shared.histogram import Histogram
 from services.shared.loop_lag import LoopLag
 from services.shared.mesh.mesh import ClearMesh
-from services.shared.metric_families import Collector, Family
 from services.shared.process_metrics import Process, ProcessMetrics
 from services.shared.stream.load import DeviceMemory
 
 PAGE = (Path(__file__).parents[2] / "docs/metrics.md").read_text()
 ROW = re.compile(r"^\| `((?:tokenway|gen_ai)_\w+)(?:\{([\w,]+)\})?` \| (\w+) \|", re.MULTILINE)
 BOUNDS = re.compile(r"^\| (`\S+`(?:, `\S+`)*) \| ([\d., …]+) \|", re.MULTILINE)
+ENDS = {"counter": "_total"}
 OPEN = {"version", "device"}
 """Labels whose values are no words."""
 
@@ -117,21 +118,22 @@ def rows(title: str) -> set[Row]:
     return {(name, kind, frozenset(labels.split(",")) - {""}) for name, labels, kind in found}
 
 
-def families(collectors: Iterable[Collector]) -> list[Family]:
+def families(collectors: Iterable[Collector]) -> list[Metric]:
     return [family for collector in collectors for family in collector.collect()]
 
 
-def told(family: Family) -> Row:
-    return family.name, family.kind, frozenset(family.labels if family.figures else ())
+def told(family: Metric) -> Row:
+    labels = {name for sample in family.samples for name in sample.labels} - {"le"}
+    return family.name + ENDS.get(family.type, ""), family.type, frozenset(labels)
 
 
 @pytest.fixture
-async def by_section() -> dict[str, list[Family]]:
+async def by_section() -> dict[str, list[Metric]]:
     return {title: families(make()) for title, make in SERVICES.items()}
 
 
 async def test_the_page_lists_every_metric_and_no_other(
-    by_section: dict[str, list[Family]],
+    by_section: dict[str, list[Metric]],
 ) -> None:
     may_be = rows(MAYBE)
     for title, service in by_section.items():
@@ -140,39 +142,35 @@ async def test_the_page_lists_every_metric_and_no_other(
 
 
 async def test_the_page_explains_every_value_of_a_label(
-    by_section: dict[str, list[Family]],
+    by_section: dict[str, list[Metric]],
 ) -> None:
     explained = section("Values of labels")
     values = {
         value
         for service in by_section.values()
         for family in service
-        for of_figure, _ in family.figures
-        for name, value in zip(family.labels, of_figure, strict=True)
-        if name not in OPEN and value
+        for sample in family.samples
+        for name, value in sample.labels.items()
+        if name not in OPEN | {"le"} and value
     }
     assert not {value for value in values if f"`{value}`" not in explained}
 
 
 async def test_the_page_names_the_bounds_of_every_histogram(
-    by_section: dict[str, list[Family]],
+    by_section: dict[str, list[Metric]],
 ) -> None:
     patterns = {
         name.replace("*", ".*"): bounds
         for names, bounds in BOUNDS.findall(section("Bounds of buckets"))
         for name in re.findall(r"`(\S+)`", names)
     }
-    histograms = {
-        family.name: figure.bounds
-        for service in by_section.values()
-        for family in service
-        for _, figure in family.figures
-        if isinstance(figure, Histogram)
-    }
+    histograms = [f for service in by_section.values() for f in service if f.type == "histogram"]
     assert histograms
-    for of_name, told_bounds in histograms.items():
-        [bounds] = [text for name, text in patterns.items() if re.fullmatch(name, of_name)]
+    for family in histograms:
+        [bounds] = [text for name, text in patterns.items() if re.fullmatch(name, family.name)]
+        told_bounds = [float(s.labels["le"]) for s in family.samples if "le" in s.labels]
+        told_bounds = told_bounds[: told_bounds.index(float("inf"))]
         first, gap, last = bounds.partition("…")
         numbers = [float(number) for number in re.findall(r"[\d.]+", first)]
-        assert list(told_bounds[: len(numbers)]) == numbers, of_name
-        assert told_bounds[-1] == float(last if gap else numbers[-1]), of_name
+        assert told_bounds[: len(numbers)] == numbers, family.name
+        assert told_bounds[-1] == float(last if gap else numbers[-1]), family.name

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
+from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from services.engine.blocks import BlockPool
@@ -13,7 +14,6 @@ from services.engine.kv.tier import Skip, Tier
 from services.engine.kv_metrics import KvMetrics
 from services.engine.progress import Progress
 from services.engine.scheduler import Limits, Scheduler
-from services.shared.exposition import exposition
 from services.shared.stream.events import CacheMiss
 
 Samples = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
@@ -25,9 +25,10 @@ def pool() -> BlockPool:
 
 
 def scraped(pool: BlockPool, figures: Figures) -> Samples:
+    registry = CollectorRegistry()
     scheduler = Scheduler(pool, Limits(max_batch_size=4, token_budget=64))
-    told = exposition([KvMetrics(Progress(scheduler), figures)]).decode()
-    families = text_string_to_metric_families(told)
+    registry.register(KvMetrics(Progress(scheduler), figures))
+    families = text_string_to_metric_families(generate_latest(registry).decode())
     return {
         (sample.name, frozenset(sample.labels.items())): sample.value
         for family in families

@@ -7,12 +7,12 @@ from services.shared.grpc_traffic import Traffic
 from tests.router.world import World
 
 
-def told(world: World) -> dict[str, object]:
+def told(world: World) -> dict[str, float]:
     metrics = FleetMetrics(world.fleet, world.clock, Traffic())
     return {
-        family.name.removeprefix("tokenway_router_") + "".join(values): figure
+        sample.name.removeprefix("tokenway_router_") + "".join(sample.labels.values()): sample.value
         for family in metrics.collect()
-        for values, figure in family.figures
+        for sample in family.samples
     }
 
 
