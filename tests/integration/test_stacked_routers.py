@@ -245,7 +245,7 @@ async def test_a_router_with_one_stuck_engine_is_not_stuck(
         sources[stuck].stall()
         assert isinstance(await recorder.ended(), Finished)
         assert recorder.ids == oracle((0, 1), 1000)
-        assert not sources[stuck].running
+        assert sources[stuck].running.keys() <= {REQUEST_ID}  # a probe is no answer
         assert router.fleet[one.address].assigned == 1
     assert f"{one.servers.addresses[stuck]} is stuck" in caplog.text
     assert f"{one.address} is stuck" not in caplog.text
