@@ -105,7 +105,6 @@ async def a_round(engine: Served, proxy: Proxy, chance: random.Random) -> list[l
     return expected
 
 
-@pytest.mark.usefixtures("quick_collections")
 async def test_no_fault_of_a_store_changes_a_token(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import pytest
 from tokenway.engine.v1.engine_pb2 import SetServiceCacheRequest
 
 from services.engine.kv.cache_settings import CacheSettings, CacheType, DistributedSettings
@@ -79,7 +78,6 @@ def writes(server: RedisServer) -> int:
     return 0
 
 
-@pytest.mark.usefixtures("quick_collections")
 async def test_a_hundred_switches_under_load_cost_no_answer(tmp_path: Path) -> None:
     with redis_server(tmp_path / "redis") as server:
         nodes = DistributedSettings(nodes=(server.address,), timeout_s=30)
