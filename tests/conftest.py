@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,12 +20,6 @@ SMALL_POOL_BYTES = 16 * 16 * 30 * 3 * 64 * 2 * 4
 """16 blocks of 16 tokens: 30 layers, 3 heads of 64, keys and values in fp32."""
 
 DEFAULT_MODEL = Path(__file__).parents[1] / ".cache/models/smollm2-135m-instruct"
-
-
-def pytest_collection_finish() -> None:
-    """Engines here collect when they are idle, and need not look at all that tests import."""
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.fixture(scope="session")

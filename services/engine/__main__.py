@@ -66,7 +66,7 @@ async def _run(settings: EngineSettings, stop: Stop, path: Path | None, mesh: Me
     async with assembled(parts, settings, mesh.way(server_name(Role.ENGINE))) as assembly:
         engine, loop = assembly.engine, assembly.loop
         if settings.executor.memory.deterministic_gc:
-            loop.collector.freeze()
+            loop.collector.take_over()
         thread = home.run_in_executor(computing, loop.run)
 
         def ended(_: object) -> None:

@@ -10,23 +10,28 @@ YOUNG_OBJECTS = 200_000
 
 
 class Collector:
-    """Decides when the process collects. The pauses are counted, in microseconds."""
+    """Decides when the process collects, once it has taken over; before, Python does.
+
+    The pauses are counted, in microseconds.
+    """
 
     def __init__(self) -> None:
         self.pauses = 0
         self.paused_us = 0
-        self._dirty = True
+        self._decides = False
+        self._dirty = False
 
-    def freeze(self) -> None:
-        """Takes over: what lives now is never looked at again, and nothing collects by itself."""
+    def take_over(self) -> None:
+        """What lives now is never looked at again, and nothing collects by itself."""
         gc.collect()
         gc.freeze()
         gc.disable()
+        self._decides = self._dirty = True
 
     def after_step(self) -> None:
         """Collects only if too much has gathered."""
-        self._dirty = True
-        if gc.get_count()[0] > YOUNG_OBJECTS:
+        self._dirty = self._decides
+        if self._decides and gc.get_count()[0] > YOUNG_OBJECTS:
             self._collect(1)
 
     def when_idle(self) -> None:

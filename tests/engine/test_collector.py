@@ -13,11 +13,19 @@ from services.engine.collector import Collector
 
 @pytest.fixture
 def collector() -> Iterator[Collector]:
-    """One that has taken over; the process collects by itself again after the test."""
+    """One that has taken over; collection is given back after the test."""
     taken = Collector()
-    taken.freeze()
+    taken.take_over()
     yield taken
     gc.enable()
+    gc.unfreeze()
+
+
+def test_python_collects_where_nobody_has_taken_over() -> None:
+    collector = Collector()
+    collector.after_step()
+    collector.when_idle()
+    assert collector.pauses == 0
 
 
 def test_nothing_collects_by_itself(collector: Collector) -> None:

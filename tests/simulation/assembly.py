@@ -11,7 +11,6 @@ from services.engine.admission import Admission as EngineAdmission
 from services.engine.admission import ServedModel
 from services.engine.block_feed import BlockFeed
 from services.engine.blocks import BlockPool
-from services.engine.collector import Collector
 from services.engine.engine import Engine
 from services.engine.grammar_queue import Done, GrammarQueue
 from services.engine.loop import Results
@@ -94,14 +93,6 @@ class _Automata(GrammarQueue):
         sequence.matcher = matcher
 
 
-class _NoCollector(Collector):
-    def after_step(self) -> None:
-        """The world's objects are not the engine's garbage."""
-
-    def when_idle(self) -> None:
-        """Nor are they when it rests."""
-
-
 @dataclass(frozen=True, slots=True)
 class Around:
     """What an engine has around it.
@@ -137,7 +128,6 @@ def engine_parts(
     limits = Limits(max_batch_size=parameters.max_batch_size, token_budget=parameters.token_budget)
     scheduler = Scheduler(pool, limits)
     steps = DrivenLoop(scheduler, runner, stopper, publish)
-    steps.collector = _NoCollector()
     caches = None
     if parameters.peers is not None:
         caches = Caches(steps, runner, parameters.peers, around.wires, around.wrong)
