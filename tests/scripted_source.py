@@ -92,8 +92,13 @@ class ScriptedSource:
         )
 
     def step(self) -> None:
-        """Each generation is accepted, then has one more token, and ends after its last."""
+        """Each generation is accepted, then has one more token, and ends after its last.
+
+        What one tells may cancel it, or another.
+        """
         for name, playing in list(self.running.items()):
+            if self.running.get(name) is not playing:
+                continue
             if not playing.accepted:
                 playing.accepted = True
                 prompt_tokens = len(playing.generation.prompt_ids)
@@ -106,7 +111,8 @@ class ScriptedSource:
                 token = playing.ids[playing.position]
                 playing.emit(Tokens(playing.position, [token]))
                 playing.position += 1
-            if playing.accepted and playing.position >= len(playing.ids):
+            is_over = playing.accepted and playing.position >= len(playing.ids)
+            if is_over and self.running.get(name) is playing:
                 del self.running[name]
                 playing.emit(finished(playing))
 

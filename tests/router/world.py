@@ -117,8 +117,10 @@ class World:
         self.fleet.tell_load(name, self.sources[name].load())
 
     def lose(self, name: str, request: str, failed: Failed = LOST) -> None:
-        """The replica loses one generation."""
-        self.sources[name].running.pop(request).emit(failed)
+        """The replica loses one generation, unless it has been cancelled there."""
+        playing = self.sources[name].running.pop(request, None)
+        if playing is not None:
+            playing.emit(failed)
 
     def die(self, name: str) -> None:
         """The replica's session ends, with all its generations."""
