@@ -11,7 +11,7 @@ import redis
 
 from services.engine.kv.store import StoreFailed, StoreTimeout
 from services.engine.kv.stores.breaker import Breaker
-from services.engine.kv.stores.node_address import NodeAddress, node_address
+from services.engine.kv.stores.node_address import NodeAddress
 from services.engine.kv.stores.redis_access import RedisAccess
 from services.engine.kv.stores.redis_connection import Command, RedisConnection
 from services.engine.kv.stores.redis_failures import failure_of
@@ -86,8 +86,3 @@ class RedisNode:
             host = answer.host or self.address.host
             return Redirected(str(failure), NodeAddress(host, answer.port), asking=asking)
         return failure
-
-
-def redis_node(text: str, access: RedisAccess) -> RedisNode:
-    """A node at `host:port`. Raises ValueError where that is no address."""
-    return RedisNode(node_address(text), access)
