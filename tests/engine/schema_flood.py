@@ -1,6 +1,8 @@
 """Different schemas, one after the other, or one that grows: what the process comes to take.
 
 Prints JSON: how many were answered, how many are kept, and by how much memory grew after the first.
+
+Use: python -m tests.engine.schema_flood {flood,grow} MODEL COUNT
 """
 
 from __future__ import annotations
@@ -62,13 +64,14 @@ def grow(grammars: GrammarCompiler, wide: int, choose: random.Random) -> tuple[i
     return answered, resident_bytes() - before
 
 
+WAYS = {"flood": flood, "grow": grow}
+
+
 def main() -> None:
-    folder, count = ModelFolder(Path(sys.argv[1])), int(sys.argv[2])
-    grammars = compiler(folder)
+    way, model, count = sys.argv[1:]
+    grammars = compiler(ModelFolder(Path(model)))
     choose = random.Random(7)  # noqa: S311  # a test's choice
-    answered, grown = (
-        flood(grammars, count, choose) if count > 0 else grow(grammars, -count, choose)
-    )
+    answered, grown = WAYS[way](grammars, int(count), choose)
     figures = {"answered": answered, "kept": len(grammars.cache), "grown_bytes": grown}
     sys.stdout.write(json.dumps(figures))
 

@@ -116,16 +116,17 @@ def test_the_more_patterns_are_in_question_the_fewer_states_may_be(
     assert states_within(constraint) == min(MAX_STATES, expected)
 
 
-def flooded(count: int, folder: ModelFolder) -> dict[str, int]:
+def told_of(way: str, folder: ModelFolder, count: int) -> dict[str, int]:
     """What `schema_flood` tells of a process of its own."""
-    command = [sys.executable, "-m", "tests.engine.schema_flood", str(folder.path), str(count)]
+    program = [sys.executable, "-m", "tests.engine.schema_flood"]
+    command = [*program, way, str(folder.path), str(count)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True)  # noqa: S603
     told: dict[str, int] = json.loads(done.stdout)
     return told
 
 
 def test_thousands_of_different_schemas_leave_what_a_few_do(model_folder: ModelFolder) -> None:
-    told = flooded(examples(SCHEMAS), model_folder)
+    told = told_of("flood", model_folder, examples(SCHEMAS))
     assert told["answered"] == examples(SCHEMAS)
     assert told["kept"] == KEPT
     assert told["grown_bytes"] < 32 * 2**20
@@ -134,5 +135,5 @@ def test_thousands_of_different_schemas_leave_what_a_few_do(model_folder: ModelF
 @pytest.mark.parametrize("wide", [40, 100, 200])
 def test_a_grammar_takes_no_more_than_it_counts(model_folder: ModelFolder, wide: int) -> None:
     """Alternatives that all stay in question make each state large."""
-    told = flooded(-wide, model_folder)
+    told = told_of("grow", model_folder, wide)
     assert 0 < told["grown_bytes"] < COMPILED_BYTES + AUTOMATON_BYTES
